@@ -1,0 +1,269 @@
+"""The op table: everything a model or the runner asks of a device. Back ends implement this protocol.
+
+Owns: the contracts (shapes, dtypes, meaning).   Does not own: any implementation.
+Letters: T tokens in the step, S sequences, R rows that sample, E hidden, F feed-forward, H query heads, K kv heads,
+D head size, V vocabulary, P tokens per block, B blocks, G groups.
+
+An opaque `Tensor` is an array of the back end's own (numpy for `reference` and `cpu`). A tensor that an op returns is
+valid until the same model forward ends: back ends may reuse the memory in the next step.
+One text (docs/architecture.md): each output element's order of floating-point operations depends on its own token only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from octavo.proto.kv import KvCacheSpec
+
+Tensor = Any
+IntArray = npt.NDArray[np.int32]
+FloatArray = npt.NDArray[np.float32]
+
+
+class WeightTensor(Protocol):
+    """One tensor of a checkpoint, still in its file. Implemented by `loading/`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Logical shape; matrices are [out, in]."""
+        ...
+
+    @property
+    def storage(self) -> str:
+        """float32, float16, bfloat16, q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k."""
+        ...
+
+    def read_f32(self, start: int = 0, stop: int | None = None) -> FloatArray:
+        """Rows [start, stop) expanded to float32, a fresh array. Row permutations are already undone."""
+        ...
+
+    def drop(self) -> None:
+        """Tell the system that the file's pages are no longer needed. Safe to call twice."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LinearSegment:
+    """Some output columns of a fused linear: a matrix [N_i, K] and its bias [N_i]."""
+
+    weight: WeightTensor
+    bias: WeightTensor | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RopeTable:
+    """cos and sin of every position: [max_position, D/2] float32 each; half-split convention."""
+
+    cos: FloatArray
+    sin: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionParams:
+    """Constants of one layer's attention."""
+
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    scale: float
+    window: int | None = None
+    """Tokens a query sees, itself included; None: all before it."""
+    softcap: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupBatch:
+    """Where one KV group's tokens live in this step."""
+
+    slots: IntArray
+    """[T] block id * P + offset, where the token's K and V are written."""
+    block_table: IntArray
+    """[S, max_blocks]; entries outside the window or behind the end are 0 (the null block)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardBatch:
+    """Inputs of one forward pass, gathered from the rows."""
+
+    tokens: IntArray
+    """[T]"""
+    positions: IntArray
+    """[T] absolute, from 0"""
+    query_start: IntArray
+    """[S + 1] sequence s owns tokens query_start[s] .. query_start[s + 1]"""
+    seq_lens: IntArray
+    """[S] tokens in the cache once this step has written its own"""
+    groups: tuple[GroupBatch, ...]
+    """[G] parallel to KvCacheSpec.groups"""
+    logit_rows: IntArray
+    """[R] indices into T of the positions whose logits are wanted, ascending"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleBatch:
+    """Parameters of the R rows that sample; arrays [R] unless said otherwise.
+
+    Order of processing, fixed and documented: allowed/bad/min-token masks and logit_bias, repetition penalty,
+    frequency and presence penalties, temperature, then top-k, top-p, min-p on the tempered distribution, then
+    arg max of (logit + Gumbel noise). Greedy rows (temperature 0) skip what follows the penalties and add no noise.
+    Logprobs are of the raw logits (log-softmax before any processing).
+    """
+
+    temperature: FloatArray
+    """0: greedy"""
+    top_k: IntArray
+    """0: all"""
+    top_p: FloatArray
+    min_p: FloatArray
+    repetition_penalty: FloatArray
+    frequency_penalty: FloatArray
+    presence_penalty: FloatArray
+    seeds: npt.NDArray[np.uint64]
+    positions: npt.NDArray[np.int64]
+    """Absolute position of the token being sampled: part of the noise key."""
+    history: tuple[tuple[IntArray, IntArray] | None, ...]
+    """Per row (prompt ids, output ids) where a penalty is on, else None."""
+    bias: tuple[tuple[IntArray, FloatArray] | None, ...]
+    """Per row (ids, values added): logit_bias, and -inf for banned tokens."""
+    allowed: tuple[IntArray | None, ...]
+    """Per row: only these ids may be sampled; None: all."""
+    num_logprobs: IntArray
+    """-1: none wanted; k >= 0: the sampled token and the top k."""
+    logprob_token_ids: tuple[IntArray | None, ...]
+    """Per row: logprobs of exactly these ids (and the sampled one) in place of the top k."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleResult:
+    """Outcome of `sample`, parallel to the batch."""
+
+    token_ids: IntArray
+    """[R]"""
+    finite: npt.NDArray[np.bool_]
+    """[R] False: the row's logits held a NaN or +inf; its token means nothing."""
+    logprobs: tuple[tuple[IntArray, FloatArray, IntArray] | None, ...]
+    """Per row (ids, logprobs, ranks): the sampled token first, then the top k or the ids asked for."""
+
+
+class KvCache(Protocol):
+    """The KV memory of one device. Zeroed once. Layout is the back end's own."""
+
+    spec: KvCacheSpec
+
+    def read_block(self, block_id: int) -> FloatArray:
+        """The canonical page [layer in group][K|V][P][K heads][D] as float32; for tests, tiers and peers."""
+        ...
+
+    def write_block(self, block_id: int, page: FloatArray) -> None:
+        """Inverse of read_block."""
+        ...
+
+
+class OpTable(Protocol):
+    """What a device can do."""
+
+    name: str
+    """reference, cpu, cuda"""
+    dtype: Literal["float32", "bfloat16"]
+    """Of weights, linear inputs and KV. Accumulation, residual, norms, softmax and logits are float32 always."""
+
+    # ---- memory -----------------------------------------------------------------------------------------------
+
+    def pack_linear(self, segments: Sequence[LinearSegment]) -> Tensor:
+        """Pack matrices [N_i, K] side by side into one linear of N = sum N_i columns. Consumes the file's pages."""
+        ...
+
+    def pack_embedding(self, weight: WeightTensor) -> Tensor:
+        """Pack a table [V, E]; the same handle serves `embedding` and, for tied models, `logits`: one copy."""
+        ...
+
+    def pack_vector(self, weight: WeightTensor, *, add: float = 0.0) -> Tensor:
+        """A norm weight or the like, [N] float32, with `add` added to each element."""
+        ...
+
+    def allocate_kv(self, spec: KvCacheSpec) -> KvCache: ...
+
+    # ---- forward ----------------------------------------------------------------------------------------------
+
+    def embedding(self, tokens: IntArray, table: Tensor, *, scale: float = 1.0) -> Tensor:
+        """[T] -> [T, E] float32, multiplied by `scale`."""
+        ...
+
+    def rms_norm(
+        self, x: Tensor, weight: Tensor, eps: float, *, addend: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """residual = x + addend; normed = residual / rms(residual) * weight.
+
+        x, addend [T, E] float32 -> normed [T, E] in the linear input dtype, residual [T, E] float32.
+        Source: RMSNorm, arXiv 1910.07467.
+        """
+        ...
+
+    def linear(self, x: Tensor, weights: Tensor) -> Tensor:
+        """[T, K] in the linear input dtype -> [T, N] float32."""
+        ...
+
+    def norm_only(self, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+        """RMSNorm of x [T, E] float32 -> [T, E] float32, no addend and no rounding (post-norms of Gemma)."""
+        ...
+
+    def rotary_write(
+        self,
+        qkv: Tensor,
+        batch: ForwardBatch,
+        cache: KvCache,
+        layer: int,
+        rope: RopeTable,
+        params: AttentionParams,
+        *,
+        q_norm: Tensor | None = None,
+        k_norm: Tensor | None = None,
+        eps: float = 0.0,
+    ) -> Tensor:
+        """Split qkv [T, (H + 2K) * D], norm (if given) and rotate q and k, store K and V of model layer `layer`.
+
+        Returns q [T, H, D] (float32 or the back end's attention input dtype). K and V are rounded to the cache's dtype.
+        Source: RoFormer, arXiv 2104.09864.
+        """
+        ...
+
+    def paged_attention(
+        self, q: Tensor, batch: ForwardBatch, cache: KvCache, layer: int, params: AttentionParams
+    ) -> Tensor:
+        """Causal attention of q [T, H, D] over the paged cache -> [T, H * D] in the linear input dtype.
+
+        Mixed batches: any number of queries per sequence. Source: PagedAttention, arXiv 2309.06180.
+        """
+        ...
+
+    def gated_activation(self, gate_up: Tensor, kind: Literal["silu", "gelu_tanh"]) -> Tensor:
+        """[T, 2F] float32 (gate, then up) -> act(gate) * up, [T, F] in the linear input dtype."""
+        ...
+
+    def logits(self, x: Tensor, rows: IntArray, head: Tensor, *, softcap: float | None = None) -> Tensor:
+        """Rows `rows` [R] of x [T, E] (normed) times the head -> [R, V] float32."""
+        ...
+
+    # ---- after the forward ------------------------------------------------------------------------------------
+
+    def sample(self, logits: Tensor, batch: SampleBatch) -> SampleResult:
+        """Gumbel-max sampling of R rows. See SampleBatch for the order of processing."""
+        ...
+
+    def token_logprobs(
+        self, logits: Tensor, token_ids: IntArray, num_top: int
+    ) -> list[tuple[IntArray, FloatArray, IntArray]]:
+        """Per row (ids, logprobs, ranks): `token_ids[r]` first, then the `num_top` best. For prompt logprobs."""
+        ...
+
+    def copy_blocks(self, cache: KvCache, pairs: Sequence[tuple[int, int]]) -> None:
+        """Copy whole blocks (source, destination), all layers of the page."""
+        ...

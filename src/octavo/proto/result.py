@@ -1,0 +1,40 @@
+"""StepResult: what a step produced, from the runner to the scheduler. Lists are parallel to `StepPlan.rows`."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class TokenLogprobs(msgspec.Struct, frozen=True, array_like=True):
+    """Logprobs of one position: the sampled (or prompt) token first, then the top k, best first."""
+
+    token_ids: list[int]
+    logprobs: list[float]
+    ranks: list[int]
+    """1 is the most probable token; counted over the whole vocabulary."""
+
+
+class StepTimings(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds spent, and what a perfect machine would have had to move and multiply."""
+
+    batch_s: float = 0.0
+    forward_s: float = 0.0
+    sample_s: float = 0.0
+    planned_bytes: int = 0
+    planned_flops: int = 0
+
+
+class StepResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Outcome of one StepPlan."""
+
+    step_id: int
+    epoch: int
+    token_ids: list[list[int]]
+    """Per plan entry: sampled tokens, in order; empty where the entry does not sample or failed."""
+    logprobs: dict[int, list[TokenLogprobs]] = {}
+    """Entry index -> one TokenLogprobs a sampled token, for requests that asked."""
+    prompt_logprobs: dict[int, list[TokenLogprobs]] = {}
+    """Entry index -> logprobs of the prompt tokens at positions starts+1 .. of this chunk, for requests that asked."""
+    failed: dict[int, str] = {}
+    """Entry index -> what went wrong with this sequence alone (a non-finite logit, a bad row)."""
+    timings: StepTimings = StepTimings()
