@@ -30,7 +30,9 @@ unsigned long long read_xcr0() {
     return (static_cast<unsigned long long>(hi) << 32) | lo;
 }
 
-bool bit(unsigned reg, int index) { return (reg >> index) & 1u; }
+bool bit(unsigned reg, int index) {
+    return (reg >> index) & 1u;
+}
 
 }  // namespace
 
@@ -45,8 +47,8 @@ cpu_features detect_cpu_features() {
     const cpuid_leaf seven = read_leaf(7, 0);
     const cpuid_leaf seven_one = read_leaf(7, 1);
     f.avx2 = ymm_saved && bit(seven.ebx, 5) && bit(one.ecx, 12) && bit(one.ecx, 29);
-    f.avx512 = f.avx2 && zmm_saved && bit(seven.ebx, 16) && bit(seven.ebx, 17) && bit(seven.ebx, 30) &&
-               bit(seven.ebx, 31);
+    f.avx512 =
+        f.avx2 && zmm_saved && bit(seven.ebx, 16) && bit(seven.ebx, 17) && bit(seven.ebx, 30) && bit(seven.ebx, 31);
     f.avx512_bf16 = f.avx512 && bit(seven_one.eax, 5);
     f.avx512_vnni = f.avx512 && bit(seven.ecx, 11);
     if (f.avx512 && tile_saved && bit(seven.edx, 22) && bit(seven.edx, 24)) {
@@ -55,7 +57,9 @@ cpu_features detect_cpu_features() {
     return f;
 }
 #else
-cpu_features detect_cpu_features() { return {}; }
+cpu_features detect_cpu_features() {
+    return {};
+}
 #endif
 
 }  // namespace octavo

@@ -8,7 +8,7 @@ struct cpu_features {
     bool avx512 = false;       // F, BW, DQ, VL
     bool avx512_bf16 = false;  // VDPBF16PS
     bool avx512_vnni = false;
-    bool amx_bf16 = false;     // and the kernel granted the tile state
+    bool amx_bf16 = false;  // and the kernel granted the tile state
 };
 
 cpu_features detect_cpu_features();

@@ -1,0 +1,63 @@
+# make demo   set everything up and answer a prompt with the default model
+# make test   set everything up and run the default tests
+# make check  formatting, lint, types, import edges, sizes
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+MODEL := smollm2-135m-instruct
+NATIVE_SOURCES := $(shell find native -type f 2>/dev/null)
+
+.PHONY: demo test test-slow check format bench-scheduler install-size clean
+
+$(BIN)/python:
+	@$(PYTHON) tools/check_toolchain.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+# The build back end goes into the environment once, so that native rebuilds need no isolated one.
+$(VENV)/.build-requires: $(BIN)/python pyproject.toml
+	$(BIN)/python tools/list_requirements.py build | xargs $(BIN)/python -m pip install --quiet
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.build-requires $(NATIVE_SOURCES)
+	@$(PYTHON) tools/check_toolchain.py
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.installed
+	$(BIN)/python tools/list_requirements.py dev | xargs $(BIN)/python -m pip install --quiet
+	@touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/octavo pull $(MODEL)
+	$(BIN)/octavo generate --model $(MODEL) "What is the capital of France?"
+
+test: $(VENV)/.dev
+	$(BIN)/octavo pull $(MODEL)
+	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+
+test-slow: $(VENV)/.dev
+	$(BIN)/octavo pull $(MODEL)
+	$(BIN)/octavo pull qwen2.5-coder-0.5b-instruct
+	$(BIN)/octavo pull gemma-3-270m
+	$(BIN)/python -m pytest -m slow --timeout 1800 $(PYTEST_ARGS)
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check src tests tools
+	$(BIN)/ruff check src tests tools
+	$(BIN)/mypy
+	$(BIN)/python tools/lint_imports.py
+	$(BIN)/python tools/lint_size.py
+	find native -name '*.cpp' -o -name '*.h' | xargs $(BIN)/clang-format --dry-run --Werror
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format src tests tools
+	$(BIN)/ruff check --fix src tests tools
+	find native -name '*.cpp' -o -name '*.h' | xargs $(BIN)/clang-format -i
+
+install-size: $(BIN)/python
+	$(PYTHON) tools/check_install_size.py
+
+clean:
+	rm -rf $(VENV) build

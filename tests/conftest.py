@@ -1,0 +1,40 @@
+"""Fixtures shared by all tests: where the real models are, if they are there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+def find_model(alias: str) -> Path:
+    """The cached file of a model, or skip (fail when OCTAVO_REQUIRE_MODELS is set)."""
+    from octavo.base.errors import ModelNotFoundError
+    from octavo.loading import resolve_model
+
+    try:
+        return resolve_model(alias)
+    except ModelNotFoundError:
+        message = f"{alias} is not in the cache: run `octavo pull {alias}`"
+        if os.environ.get("OCTAVO_REQUIRE_MODELS"):
+            pytest.fail(message)
+        pytest.skip(message)
+
+
+@pytest.fixture(scope="session")
+def smollm2_path() -> Path:
+    """SmolLM2-135M-Instruct, the default model."""
+    return find_model("smollm2-135m-instruct")
+
+
+@pytest.fixture(scope="session")
+def qwen_path() -> Path:
+    """Qwen2.5-Coder-0.5B-Instruct."""
+    return find_model("qwen2.5-coder-0.5b-instruct")
+
+
+@pytest.fixture(scope="session")
+def gemma_path() -> Path:
+    """Gemma-3-270m, base."""
+    return find_model("gemma-3-270m")
