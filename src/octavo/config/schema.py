@@ -1,0 +1,337 @@
+"""Every option of the engine, typed, in groups. Flags, help, docs and checks are generated from here.
+
+Owns: names, types, defaults, ranges and one-line docs.
+Does not own: reading values (load.py), rules between options (validate.py), replacing `auto` (resolve.py).
+To add a group: write its dataclass, give it a field in EngineConfig and a title in GROUP_TITLES.
+`None` means "not given" and stays; "auto" means "derived" and is replaced by resolve.py.
+Names, defaults and units are vLLM's; `differs` says where not and why.
+"""
+
+# ruff: noqa: RUF009 - option() returns a dataclass field, not a value shared by instances
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from octavo.config.option import AUTO, Option, option, options_of
+
+Auto = Literal["auto"]
+Dtype = Literal["float32", "bfloat16"]
+LoadFormat = Literal["auto", "safetensors", "gguf", "dummy"]
+SchedulingPolicy = Literal["fcfs", "priority"]
+KernelBackend = Literal["reference", "cpu"]
+CpuIsa = Literal["scalar", "avx2", "avx512", "amx"]
+LogFormat = Literal["text", "json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+Usage = Literal["offline", "server"]
+
+DEFAULT_MODEL = "smollm2-135m-instruct"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """Which model, how it is read, and what its answers may hold."""
+
+    model: str = option(
+        DEFAULT_MODEL,
+        "Model: an alias (see `octavo models`), a folder, a .gguf file or a Hugging Face id.",
+        kind="text",
+        common=True,
+        differs="The default is SmolLM2-135M-Instruct, which answers on two CPU cores; vLLM's is Qwen/Qwen3-0.6B.",
+    )
+    tokenizer: str | None = option(None, "Tokenizer, if it is not the model's own: a folder or id.", kind="text")
+    served_model_name: tuple[str, ...] = option(
+        (), "Names a server answers to; the first is shown in responses and metrics.", kind="names"
+    )
+    dtype: Dtype | Auto = option(
+        AUTO,
+        "Type of weights, matrix inputs and KV; sums, norms, softmax and logits are float32 always.",
+        kind="choice",
+        choices=("float32", "bfloat16"),
+        auto="float32 for the reference back end and for float32 checkpoints, bfloat16 otherwise",
+        aliases={"float": "float32", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "half": "float16"},
+        refused={"float16": "no CPU kernel computes in float16; use bfloat16 (same size) or float32 (exact)"},
+        common=True,
+        differs="float16 is refused: CPUs have no matrix unit for it, and bfloat16 has the same size.",
+    )
+    max_model_len: int | Auto = option(
+        AUTO,
+        "Longest sequence, prompt and output together.",
+        kind="count",
+        unit="tokens",
+        minimum=1,
+        auto="the largest that the KV memory holds, up to what the model was made for",
+        aliases={"-1": AUTO},
+        common=True,
+        differs="auto is the default, and a length above the checkpoint's is refused; vLLM starts from the "
+        "checkpoint's and refuses to start when that does not fit.",
+    )
+    seed: int = option(0, "Seed of requests that bring none.", kind="count", minimum=0, maximum=2**63 - 1, common=True)
+    trust_remote_code: bool = option(
+        False,
+        "Accepted; a model that needs code from its repository is refused all the same.",
+        kind="switch",
+        differs="No code from a model's repository is ever run.",
+    )
+    revision: str | None = option(None, "Branch, tag or commit of the model on the hub.", kind="text")
+    tokenizer_revision: str | None = option(None, "Branch, tag or commit of the tokenizer on the hub.", kind="text")
+    hf_token: str | None = option(
+        None, "Token for gated models on the hub; HF_TOKEN is read too.", kind="text", secret=True
+    )
+    download_dir: str | None = option(None, "Folder for downloaded models, in place of the cache.", kind="text")
+    load_format: LoadFormat = option(
+        "auto",
+        "Format of the weights. auto: by what is there; dummy: random weights, for benchmarks.",
+        kind="choice",
+        choices=("auto", "safetensors", "gguf", "dummy"),
+        refused={"pt": "pickled weights can run code and are not read; convert them to safetensors"},
+        differs="pt and bin are refused: unpickling a file may run code.",
+    )
+    skip_tokenizer_init: bool = option(
+        False, "Load no tokenizer: prompts and outputs are token ids only.", kind="switch"
+    )
+    generation_config: str = option(
+        "auto",
+        "Where default sampling parameters come from: auto (the model's), vllm (the engine's own) or a folder.",
+        kind="text",
+    )
+    override_generation_config: Mapping[str, object] = option(
+        {}, 'Default sampling parameters that win over the model\'s, as JSON: {"temperature": 0.5}.', kind="json"
+    )
+    max_logprobs: int = option(
+        20, "Most logprobs a request may ask for per token; -1: no limit.", kind="count", minimum=-1
+    )
+    chat_template: str | None = option(
+        None, "Chat template in place of the model's: a file, or the template itself.", kind="text"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheConfig:
+    """KV memory and the prefix cache."""
+
+    block_size: int = option(
+        32,
+        "Tokens per KV block.",
+        kind="count",
+        unit="tokens",
+        minimum=16,
+        maximum=1024,
+        multiple_of=16,
+        differs="32 (vLLM: 128 on CPU): one matrix tile of attention spans 32 tokens, and smaller blocks share more.",
+    )
+    kv_cache_memory_bytes: int | Auto = option(
+        AUTO,
+        "Memory for the KV cache: 4G, 512M or bytes.",
+        kind="size",
+        unit="bytes",
+        minimum=1,
+        auto="half of the memory left beside the weights, or what max_num_seqs full-length sequences need if less",
+        common=True,
+        differs="Fitted to the memory really available (control groups included); vLLM takes a fraction of the node's.",
+    )
+    gpu_memory_utilization: float | None = option(
+        None,
+        "Share of a GPU's memory to use. GPU only.",
+        kind="fraction",
+        minimum=0.01,
+        maximum=1.0,
+        differs="Refused on CPU, where vLLM reads it as a share of the node's RAM; --kv-cache-memory-bytes says "
+        "how much exactly.",
+    )
+    enable_prefix_caching: bool = option(True, "Reuse the KV of prompts that begin alike.", kind="switch", common=True)
+    prefix_hash_key: str = option(
+        "octavo",
+        "Key of the prefix cache's hashes; engines that share KV need the same one.",
+        kind="text",
+        differs="Ours: vLLM has --prefix-caching-hash-algo and a process-wide random seed instead.",
+    )
+    num_gpu_blocks_override: int | None = option(
+        None, "Exact number of KV blocks, whatever the memory; for tests.", kind="count", unit="blocks", minimum=2
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerConfig:
+    """How much runs at once, and in which order."""
+
+    max_num_seqs: int | Auto = option(
+        AUTO,
+        "Most sequences that run at once.",
+        kind="count",
+        unit="sequences",
+        minimum=1,
+        maximum=65536,
+        auto="256 offline, 128 in a server",
+        common=True,
+    )
+    max_num_batched_tokens: int | Auto = option(
+        AUTO,
+        "Most tokens computed in one step.",
+        kind="count",
+        unit="tokens",
+        minimum=1,
+        maximum=2**20,
+        auto="4096 offline, 2048 in a server; at least max_model_len when prompts are not cut into chunks",
+        common=True,
+    )
+    enable_chunked_prefill: bool = option(True, "Cut long prompts into chunks that share steps.", kind="switch")
+    long_prefill_token_threshold: int = option(
+        0, "Most tokens of one prompt in a step; 0: no limit.", kind="count", unit="tokens", minimum=0
+    )
+    scheduling_policy: SchedulingPolicy = option(
+        "fcfs", "Order of waiting requests.", kind="choice", choices=("fcfs", "priority"), common=True
+    )
+    async_scheduling: bool | Auto = option(
+        AUTO,
+        "Plan the next step while one runs.",
+        kind="switch",
+        auto="on when max_concurrent_steps is above 1, else off: on CPU planning takes the cores that compute",
+        differs="auto is off on CPU.",
+    )
+    max_concurrent_steps: int | Auto = option(
+        AUTO,
+        "Most steps in flight.",
+        kind="count",
+        unit="steps",
+        minimum=1,
+        maximum=3,
+        auto="2 with asynchronous scheduling, else 1",
+        differs="Ours: vLLM derives it.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelConfig:
+    """What computes, and on how many threads."""
+
+    kernel_backend: KernelBackend | Auto = option(
+        AUTO,
+        "Kernels: cpu (native) or reference (numpy: slow, obvious, the oracle of the tests).",
+        kind="choice",
+        choices=("reference", "cpu"),
+        auto="cpu where its kernels are built, else reference",
+        differs="Ours.",
+    )
+    cpu_isa: CpuIsa | Auto = option(
+        AUTO,
+        "Instruction set of the native kernels; results are reproducible within one.",
+        kind="choice",
+        choices=("scalar", "avx2", "avx512", "amx"),
+        auto="the best that the processor has",
+        differs="Ours: vLLM chooses when it is compiled.",
+    )
+    num_threads: int | Auto = option(
+        AUTO,
+        "Threads that compute.",
+        kind="count",
+        minimum=1,
+        maximum=1024,
+        auto="the cores this process may use (affinity and control group quota)",
+        common=True,
+        differs="Ours: vLLM reads VLLM_CPU_OMP_THREADS_BIND.",
+    )
+    enforce_eager: bool = option(
+        False, "Never record steps for replay. Accepted; this release records none.", kind="switch"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelConfig:
+    """More than one worker. This release has one; other sizes are refused."""
+
+    tensor_parallel_size: int = option(
+        1, "Workers that share each layer.", kind="count", minimum=1, short_flag="-tp", differs="Only 1 so far."
+    )
+    pipeline_parallel_size: int = option(
+        1,
+        "Workers that share the stack of layers.",
+        kind="count",
+        minimum=1,
+        short_flag="-pp",
+        differs="Only 1 so far.",
+    )
+    data_parallel_size: int = option(
+        1, "Engines that share the requests.", kind="count", minimum=1, short_flag="-dp", differs="Only 1 so far."
+    )
+    distributed_executor_backend: Literal["uni"] | Auto = option(
+        AUTO,
+        "What runs the workers. uni: this process.",
+        kind="choice",
+        choices=("uni",),
+        auto="uni",
+        refused={
+            "mp": "one worker runs in this process; leave the option out or use uni",
+            "ray": "one worker runs in this process; leave the option out or use uni",
+            "external_launcher": "one worker runs in this process; leave the option out or use uni",
+        },
+        differs="Only uni so far.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservabilityConfig:
+    """What the engine says about itself."""
+
+    disable_log_stats: bool | Auto = option(
+        AUTO, "Do not log statistics.", kind="switch", auto="on offline, off in a server"
+    )
+    log_format: LogFormat = option(
+        "text",
+        "Form of log lines.",
+        kind="choice",
+        choices=("text", "json"),
+        differs="One flag in place of --logging-config.formatter.",
+    )
+    log_level: LogLevel = option(
+        "info",
+        "Least important lines that are logged.",
+        kind="choice",
+        choices=("debug", "info", "warning", "error"),
+        differs="One flag in place of VLLM_LOGGING_LEVEL.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """All options as the user gave them, checked one by one and together; `auto` is still in it."""
+
+    usage: Usage = "offline"
+    """Not an option: who asks. Some defaults depend on it."""
+    model: ModelConfig = field(default_factory=ModelConfig)
+    cache: CacheConfig = field(default_factory=CacheConfig)
+    scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
+    kernels: KernelConfig = field(default_factory=KernelConfig)
+    parallel: ParallelConfig = field(default_factory=ParallelConfig)
+    observability: ObservabilityConfig = field(default_factory=ObservabilityConfig)
+
+
+GROUP_TITLES: Mapping[str, str] = {
+    "model": "Model and tokenizer",
+    "cache": "KV memory and prefix cache",
+    "scheduler": "Scheduler",
+    "kernels": "Kernels and threads",
+    "parallel": "Parallelism",
+    "observability": "Logs and statistics",
+}
+"""Field of EngineConfig -> heading."""
+
+
+def group_types() -> dict[str, type]:
+    """Field of EngineConfig -> the dataclass of that group, in order."""
+    defaults = EngineConfig()
+    return {
+        item.name: type(getattr(defaults, item.name))
+        for item in dataclasses.fields(EngineConfig)
+        if item.name in GROUP_TITLES
+    }
+
+
+@functools.cache
+def all_options() -> Mapping[str, Option]:
+    """Name -> option, over all groups, in the order of the schema."""
+    return {opt.name: opt for group, group_type in group_types().items() for opt in options_of(group, group_type)}
