@@ -1,23 +1,42 @@
 """SamplingParams: how to choose tokens, with vLLM's names, defaults and meaning.
 
-Values are checked once, when the object is made; checks that need the model (ids in the vocabulary, context length)
-happen in `engine/inputs.py`.
+Owns: the fields and what is derived from them.
+Does not own: the checks of single values (`sampling_checks.py`), the names of vLLM that are refused
+(`sampling_names.py`), and checks that need the model (ids in the vocabulary, context length: `engine/inputs.py`).
+Invariants: values are checked and brought into one form when the object is made, also when it is decoded.
 """
 
 from __future__ import annotations
 
+import logging
 from enum import IntEnum
+from typing import Any, Self
 
 import msgspec
 
+from octavo.proto.sampling_checks import (
+    GREEDY_EPSILON,
+    MAX_LOGPROB_TOKEN_IDS,
+    MAX_SEQUENCES,
+    MAX_TOKEN_IDS,
+    MIN_TEMPERATURE,
+    NORMALISERS,
+    check_together,
+    refuse,
+)
+from octavo.proto.sampling_names import CheckedNames
 
-GREEDY_EPSILON = 1e-5
-"""Temperatures below this mean greedy."""
-MIN_TEMPERATURE = 0.01
-"""Positive temperatures below this are raised to it."""
-MAX_SEQUENCES = 16384
-MAX_TOKEN_IDS = 1024
-MAX_LOGPROB_TOKEN_IDS = 128
+__all__ = [
+    "GREEDY_EPSILON",
+    "MAX_LOGPROB_TOKEN_IDS",
+    "MAX_SEQUENCES",
+    "MAX_TOKEN_IDS",
+    "MIN_TEMPERATURE",
+    "RequestOutputKind",
+    "SamplingParams",
+]
+
+_logger = logging.getLogger(__name__)
 
 
 class RequestOutputKind(IntEnum):
@@ -28,10 +47,18 @@ class RequestOutputKind(IntEnum):
     FINAL_ONLY = 2
 
 
-class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SamplingParams(
+    msgspec.Struct, metaclass=CheckedNames, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """Sampling of one request. Raises ValidationError naming the field that is wrong.
 
-    seed=-1 means None. logprobs=-1 means the whole vocabulary. top_k 0 or -1 means all tokens.
+    n: texts to make from the prompt. temperature: 0 is greedy; below MIN_TEMPERATURE it is raised to that.
+    top_k: 0 or -1 means all tokens. min_p: relative to the most probable token. seed: -1 means None.
+    presence_penalty, frequency_penalty: over the output; repetition_penalty: over prompt and output.
+    max_tokens: None means up to the context's end. min_tokens: until then neither an end of text nor a stop token.
+    logprobs, prompt_logprobs: how many of the best tokens to report beside the one taken; -1 is the whole vocabulary.
+    logprob_token_ids: report these in place of the best. logit_bias: clamped to +-100.
+    bad_words: never written; a word that begins in the prompt is not looked for.
     """
 
     n: int = 1
@@ -44,6 +71,7 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     min_p: float = 0.0
     seed: int | None = None
     stop: list[str] | str | None = None
+    """Kept as a list; see `stop_strings`."""
     stop_token_ids: list[int] | None = None
     bad_words: list[str] | None = None
     include_stop_str_in_output: bool = False
@@ -60,8 +88,80 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     allowed_token_ids: list[int] | None = None
     output_kind: RequestOutputKind = RequestOutputKind.CUMULATIVE
     skip_reading_prefix_cache: bool | None = None
+    """None: True where prompt_logprobs are asked for."""
+    bad_words_token_ids: list[list[int]] | None = None
+    """Internal: the token forms of `bad_words`, made by the front end."""
+
+    def __post_init__(self) -> None:
+        for name, normalise in NORMALISERS.items():
+            self._keep(name, normalise(name, getattr(self, name)), warn=name == "temperature")
+        self._keep("output_kind", _as_output_kind(self.output_kind))
+        if self.is_greedy:
+            for name, value in (("top_p", 1.0), ("top_k", 0), ("min_p", 0.0)):
+                self._keep(name, value)
+        if self.skip_reading_prefix_cache is None:
+            self._keep("skip_reading_prefix_cache", self.prompt_logprobs is not None)
+        check_together(self)
+
+    def _keep(self, name: str, value: object, *, warn: bool = False) -> None:
+        """Put a field into its normal form while the object is being made."""
+        given = getattr(self, name)
+        if value is given:
+            return
+        if warn and given != value and value == MIN_TEMPERATURE:
+            _logger.warning("%s=%g is raised to %g: smaller ones overflow", name, given, MIN_TEMPERATURE)
+        msgspec.structs.force_setattr(self, name, value)
+
+    @classmethod
+    def from_optional(cls, **values: Any) -> Self:
+        """Make one from values of which None means "not given": the default then holds.
+
+        But max_tokens=None is a value of its own: up to the context's end.
+        """
+        return cls(**{name: value for name, value in values.items() if value is not None or name == "max_tokens"})
+
+    def clone(self, **changes: Any) -> Self:
+        """A checked copy with some fields changed. Raises ValidationError."""
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        if "prompt_logprobs" in changes:
+            fields["skip_reading_prefix_cache"] = None
+        return type(self)(**(fields | changes))
 
     @property
     def is_greedy(self) -> bool:
         """True: arg max, no noise."""
         return self.temperature < GREEDY_EPSILON
+
+    @property
+    def stop_strings(self) -> list[str]:
+        """`stop` as a list, empty if there are none."""
+        return self.stop if isinstance(self.stop, list) else []
+
+    @property
+    def all_stop_token_ids(self) -> frozenset[int]:
+        """The tokens that end the text with a stop reason. The model's own ends are not among them."""
+        return frozenset(self.stop_token_ids or ())
+
+    @property
+    def reads_prefix_cache(self) -> bool:
+        """False: every prompt position is to be computed."""
+        return not self.skip_reading_prefix_cache
+
+    @property
+    def has_penalties(self) -> bool:
+        """True: the choice of a token depends on the tokens before it beyond the model's own logits."""
+        return self.repetition_penalty != 1.0 or self.frequency_penalty != 0.0 or self.presence_penalty != 0.0
+
+    @property
+    def wants_logprobs(self) -> bool:
+        """True: each output token carries logprobs."""
+        return self.logprobs is not None or self.logprob_token_ids is not None
+
+
+def _as_output_kind(value: object) -> RequestOutputKind:
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        return RequestOutputKind(value)  # type: ignore[arg-type]
+    except ValueError:
+        refuse("output_kind", value, "must be 0 (cumulative), 1 (delta) or 2 (final only)")
