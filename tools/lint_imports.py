@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent / "src" / "octavo"
 
 EDGES: dict[str, set[str]] = {
     "base": set(),
-    "config": {"base", "late:_native", "late:proto"},
+    "config": {"base", "proto", "late:_native"},
     "proto": {"base"},
     "core": {"proto", "base"},
     "obs": {"core", "proto", "base"},

@@ -10,12 +10,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 Kind = Literal["text", "names", "choice", "count", "size", "fraction", "switch", "json"]
 """names: one or more words; count: an integer, human forms accepted; size: bytes; switch: yes or no."""
 
-AUTO = "auto"
+AUTO: Final = "auto"
 """The value that `config/resolve.py` replaces once the model and the machine are known."""
 
 _KEY = "option"

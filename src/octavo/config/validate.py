@@ -1,0 +1,72 @@
+"""Rules between options, and options that are known but refused here. One function a rule; each yields its problems.
+
+Owns: what can be said without knowing the model or the machine.   Does not own: ranges of single options (values.py),
+what depends on the model or machine (resolve.py, memory_fit.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from octavo.base.errors import ConfigProblem
+from octavo.config.option import AUTO
+from octavo.config.schema import EngineConfig
+
+Rule = Callable[[EngineConfig], Iterator[ConfigProblem]]
+
+
+def find_problems(config: EngineConfig) -> list[ConfigProblem]:
+    """Everything that the rules find."""
+    return [problem for rule in RULES for problem in rule(config)]
+
+
+def one_worker(config: EngineConfig) -> Iterator[ConfigProblem]:
+    for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
+        size = getattr(config.parallel, name)
+        if size != 1:
+            yield ConfigProblem(name, size, "this release runs one worker; leave the option out or set it to 1")
+
+
+def gpu_memory_needs_gpu(config: EngineConfig) -> Iterator[ConfigProblem]:
+    share = config.cache.gpu_memory_utilization
+    if share is not None:
+        yield ConfigProblem(
+            "gpu_memory_utilization",
+            share,
+            "is for GPUs; on CPU say how much KV memory to take, as in --kv-cache-memory-bytes 4G, or leave it out",
+        )
+
+
+def steps_match_async(config: EngineConfig) -> Iterator[ConfigProblem]:
+    steps, is_async = config.scheduler.max_concurrent_steps, config.scheduler.async_scheduling
+    if steps == AUTO:
+        return
+    if is_async is True and steps == 1:
+        remedy = "asynchronous scheduling needs --max-concurrent-steps 2 or 3; or leave one of the two out"
+        yield ConfigProblem("max_concurrent_steps", steps, remedy)
+    if is_async is False and steps > 1:
+        remedy = "more than one step in flight needs --async-scheduling; or leave one of the two out"
+        yield ConfigProblem("max_concurrent_steps", steps, remedy)
+
+
+def chunks_fit_steps(config: EngineConfig) -> Iterator[ConfigProblem]:
+    threshold = config.scheduler.long_prefill_token_threshold
+    if threshold and not config.scheduler.enable_chunked_prefill:
+        remedy = "cuts prompts, which --no-enable-chunked-prefill forbids; leave one of the two out"
+        yield ConfigProblem("long_prefill_token_threshold", threshold, remedy)
+
+
+def one_size_of_pool(config: EngineConfig) -> Iterator[ConfigProblem]:
+    blocks, size = config.cache.num_gpu_blocks_override, config.cache.kv_cache_memory_bytes
+    if blocks is not None and size != AUTO:
+        remedy = "the pool's size is given twice; leave out this or --kv-cache-memory-bytes"
+        yield ConfigProblem("num_gpu_blocks_override", blocks, remedy)
+
+
+RULES: tuple[Rule, ...] = (
+    one_worker,
+    gpu_memory_needs_gpu,
+    steps_match_async,
+    chunks_fit_steps,
+    one_size_of_pool,
+)
