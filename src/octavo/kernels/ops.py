@@ -21,6 +21,8 @@ import numpy.typing as npt
 from octavo.proto.kv import KvCacheSpec
 
 Tensor = Any
+CacheHandle = Any
+"""A KvCache of the back end's own: what its `allocate_kv` returned."""
 IntArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float32]
 
@@ -148,7 +150,7 @@ class SampleResult:
     token_ids: IntArray
     """[R]"""
     finite: npt.NDArray[np.bool_]
-    """[R] False: the row's logits held a NaN or +inf; its token means nothing."""
+    """[R] False: the row's logits held a NaN or +inf, or masks left no token; its token means nothing."""
     logprobs: tuple[tuple[IntArray, FloatArray, IntArray] | None, ...]
     """Per row (ids, logprobs, ranks): the sampled token first, then the top k or the ids asked for."""
 
@@ -182,7 +184,10 @@ class OpTable(Protocol):
         ...
 
     def pack_embedding(self, weight: WeightTensor) -> Tensor:
-        """Pack a table [V, E]; the same handle serves `embedding` and, for tied models, `logits`: one copy."""
+        """Pack a table [V, E] for `embedding` and for `logits`: one copy where the head is tied.
+
+        The head of an untied model is packed by this too, as a table of its own.
+        """
         ...
 
     def pack_vector(self, weight: WeightTensor, *, add: float = 0.0) -> Tensor:
@@ -197,9 +202,7 @@ class OpTable(Protocol):
         """[T] -> [T, E] float32, multiplied by `scale`."""
         ...
 
-    def rms_norm(
-        self, x: Tensor, weight: Tensor, eps: float, *, addend: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def rms_norm(self, x: Tensor, weight: Tensor, eps: float, *, addend: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """residual = x + addend; normed = residual / rms(residual) * weight.
 
         x, addend [T, E] float32 -> normed [T, E] in the linear input dtype, residual [T, E] float32.
@@ -219,7 +222,7 @@ class OpTable(Protocol):
         self,
         qkv: Tensor,
         batch: ForwardBatch,
-        cache: KvCache,
+        cache: CacheHandle,
         layer: int,
         rope: RopeTable,
         params: AttentionParams,
@@ -236,7 +239,7 @@ class OpTable(Protocol):
         ...
 
     def paged_attention(
-        self, q: Tensor, batch: ForwardBatch, cache: KvCache, layer: int, params: AttentionParams
+        self, q: Tensor, batch: ForwardBatch, cache: CacheHandle, layer: int, params: AttentionParams
     ) -> Tensor:
         """Causal attention of q [T, H, D] over the paged cache -> [T, H * D] in the linear input dtype.
 
@@ -264,6 +267,6 @@ class OpTable(Protocol):
         """Per row (ids, logprobs, ranks): `token_ids[r]` first, then the `num_top` best. For prompt logprobs."""
         ...
 
-    def copy_blocks(self, cache: KvCache, pairs: Sequence[tuple[int, int]]) -> None:
+    def copy_blocks(self, cache: CacheHandle, pairs: Sequence[tuple[int, int]]) -> None:
         """Copy whole blocks (source, destination), all layers of the page."""
         ...

@@ -1,0 +1,26 @@
+"""Which back end serves: the one place that knows them all by name.
+
+Owns: the names of the back ends.   Does not own: how `auto` is resolved (config) or what a back end can do.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from octavo.base.errors import ConfigError, ConfigProblem
+from octavo.kernels.ops import OpTable
+
+Backend = Literal["reference", "cpu"]
+
+
+def make_ops(backend: Backend, dtype: Literal["float32", "bfloat16"], *, num_threads: int | None = None) -> OpTable:
+    """Build the op table of a back end. Imports it only now, so that a broken native module hurts nobody else.
+
+    num_threads: threads of the native pool, None for one a core; `reference` has no pool of its own (its matrix
+    products follow OPENBLAS_NUM_THREADS). Raises ConfigError for an unknown back end or one that was not built.
+    """
+    if backend == "reference":
+        from octavo.kernels.reference import ReferenceOps
+
+        return ReferenceOps(dtype)
+    raise ConfigError([ConfigProblem("kernel_backend", backend, "use reference")])
