@@ -22,14 +22,15 @@ class OctavoError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ConfigProblem:
-    """One thing wrong with the configuration: which option, the value it had, what to do about it."""
+    """One thing wrong with the configuration: which option, the value it had (None: none), what to do about it."""
 
     option: str
     value: object
     remedy: str
 
     def __str__(self) -> str:
-        return f"{self.option}={self.value!r}: {self.remedy}"
+        shown = "" if self.value is None else f"={self.value!r}"
+        return f"{self.option}{shown}: {self.remedy}"
 
 
 class ConfigError(OctavoError):

@@ -1,0 +1,120 @@
+"""The command `octavo`: finds the subcommand's module, and turns errors into one last line and an exit code.
+
+Owns: the table of commands, exit codes.   Does not own: any command's work.
+A command is a module in this folder with `add_arguments(parser)` and `run(args) -> int` (its exit code). It is imported
+only when asked for, and imports what it needs inside `run`, so that help and version answer at once.
+Exit codes: 0 done, 1 failed, 2 wrong options or usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+
+import octavo
+from octavo.base.errors import ConfigError, OctavoError
+from octavo.cli.engine_flags import config_from_args
+from octavo.cli.parser import CommandParser, UsageError, normalize_argv, unknown_problems
+from octavo.config.load import suggest
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Where a command lives, and what it does, in a few words."""
+
+    module: str
+    summary: str
+
+
+COMMANDS: dict[str, Command] = {
+    "generate": Command("octavo.cli.generate", "answer prompts with a model"),
+    "pull": Command("octavo.cli.pull", "download a model by its alias"),
+    "models": Command("octavo.cli.models", "list aliases and what is in the cache"),
+    "bench": Command("octavo.cli.bench", "measure latency and throughput"),
+    "collect-env": Command("octavo.cli.collect_env", "print versions and hardware, for bug reports"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    try:
+        return dispatch(list(sys.argv[1:] if argv is None else argv))
+    except (ConfigError, UsageError) as error:
+        print_error(error)
+        return EXIT_USAGE
+    except OctavoError as error:
+        print_error(error)
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader is gone (`octavo models | head`); keep the interpreter from complaining when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except SystemExit as done:
+        return int(done.code or 0)
+
+
+def dispatch(argv: list[str]) -> int:
+    """Run one command. Raises what the command raises."""
+    name, rest = (argv[0], argv[1:]) if argv else ("--help", [])
+    if name in ("-h", "--help", "help"):
+        print(overview(), end="")
+        return 0
+    if name in ("-v", "--version"):
+        print(f"octavo {octavo.__version__}")
+        return 0
+    if name not in COMMANDS:
+        raise UsageError(f"octavo: {name!r} {suggest(name, COMMANDS).replace('an option', 'a command')}")
+    module = importlib.import_module(COMMANDS[name].module)
+    args = parse(name, module, rest)
+    if getattr(args, "print_config", False):
+        from octavo.cli.print_config import print_config
+
+        print(print_config(config_from_args(args)), end="")
+        return 0
+    return int(module.run(args))
+
+
+def parse(name: str, module: ModuleType, argv: Sequence[str]) -> argparse.Namespace:
+    """A command's arguments. Raises UsageError, or ConfigError with everything that is wrong."""
+    parser = CommandParser(prog=f"octavo {name}", description=COMMANDS[name].summary.capitalize() + ".")
+    module.add_arguments(parser)
+    args, unknown = parser.parse_known_args(normalize_argv(argv))
+    problems = unknown_problems(parser, unknown)
+    if problems:
+        if hasattr(args, "print_config"):
+            try:
+                config_from_args(args)
+            except ConfigError as error:
+                problems += error.problems
+        raise ConfigError(problems)
+    return args
+
+
+def overview() -> str:
+    """What `octavo --help` prints."""
+    width = max(map(len, COMMANDS)) + 2
+    lines = ["usage: octavo [-h] [-v] COMMAND ...", "", "commands:"]
+    lines += [f"  {name:<{width}}{command.summary}" for name, command in COMMANDS.items()]
+    lines += ["", "More on one: octavo COMMAND --help. Version: octavo --version."]
+    return "\n".join(lines) + "\n"
+
+
+def print_error(error: OctavoError) -> None:
+    """The error on stderr, cause and remedy last; no traceback: nobody needs our stack to fix an option."""
+    sys.stdout.flush()
+    print("\n".join(f"octavo: {line}" for line in str(error).splitlines() if line.strip()), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
