@@ -76,6 +76,7 @@ def _add_flag(group: argparse._ArgumentGroup, option: Option) -> argparse.Action
             nargs="?" if option.has_auto else 0,
             dest=option.name,
             default=argparse.SUPPRESS,
+            metavar="auto",
             help=help_text,
         )
         invocation = ", ".join(flags)

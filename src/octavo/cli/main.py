@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 import octavo
-from octavo.base.errors import ConfigError, OctavoError
+from octavo.base.errors import ConfigError, ConfigProblem, OctavoError
 from octavo.cli.engine_flags import config_from_args
 from octavo.cli.parser import CommandParser, UsageError, normalize_argv, unknown_problems
 from octavo.config.load import suggest
@@ -74,7 +74,8 @@ def dispatch(argv: list[str]) -> int:
         print(f"octavo {octavo.__version__}")
         return 0
     if name not in COMMANDS:
-        raise UsageError(f"octavo: {name!r} {suggest(name, COMMANDS).replace('an option', 'a command')}")
+        remedy = suggest(name, COMMANDS, kind="a command", otherwise="octavo --help")
+        raise ConfigError([ConfigProblem(name, None, remedy)])
     module = importlib.import_module(COMMANDS[name].module)
     args = parse(name, module, rest)
     if getattr(args, "print_config", False):

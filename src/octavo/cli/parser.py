@@ -45,10 +45,11 @@ class CommandParser(argparse.ArgumentParser):
         help_action = self.add_argument(
             "-h", "--help", nargs="?", const="short", action=_HelpAction, default=argparse.SUPPRESS, metavar="TOPIC"
         )
-        help_action.help = "this text; --help=all, --help=GROUP or --help=max-model-len for more"
+        help_action.help = "this text"
+        help_action.invocation = "-h, --help"  # type: ignore[attr-defined]
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.prog}: {message}; see {self.prog} --help")
+        raise UsageError(f"{message}; see {self.prog} --help")
 
     def help_on(self, topic: str) -> str:
         """Help text: "short", "all", a group, a flag, or a word that flags contain. Raises UsageError."""
@@ -155,6 +156,7 @@ def normalize_argv(argv: Sequence[str]) -> list[str]:
 def unknown_problems(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> list[ConfigProblem]:
     """What is wrong with the words that the parser did not take: each with the flag that was meant, if one is near."""
     known = list(_all_flags(parser))
+    has_engine = "--max-model-len" in known
     problems = []
     for index, word in enumerate(unknown):
         if _is_flag(word):
@@ -162,7 +164,7 @@ def unknown_problems(parser: argparse.ArgumentParser, unknown: Sequence[str]) ->
             follows = unknown[index + 1] if index + 1 < len(unknown) and not _is_flag(unknown[index + 1]) else None
             shown = value if equals else follows
             name = flag.lstrip("-").replace("-", "_")
-            if name in NOT_HERE and hasattr(parser, "engine_actions") and parser.engine_actions:
+            if name in NOT_HERE and has_engine:
                 if not is_without_effect(name, shown):
                     problems.append(ConfigProblem(flag, shown, NOT_HERE[name][1]))
             else:

@@ -51,10 +51,10 @@ def load_config(
     return config
 
 
-def suggest(name: str, known: Iterable[str]) -> str:
-    """A remedy for a name that does not exist: the nearest one that does."""
+def suggest(name: str, known: Iterable[str], *, kind: str = "an option", otherwise: str = "--help=all") -> str:
+    """A remedy for a name that does not exist: the nearest one that does, or where to look."""
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"is not an option; did you mean {near[0]}?" if near else "is not an option; see --help=all"
+    return f"is not {kind}; " + (f"did you mean {near[0]}?" if near else f"see {otherwise}")
 
 
 def read_source(

@@ -27,6 +27,8 @@ class RopeSpec:
     low_freq_factor: float = 1.0
     high_freq_factor: float = 4.0
     original_max_position: int = 8192
+    freq_factors: tuple[float, ...] | None = None
+    """[head_dim / 2] divisors of the frequencies, as GGUF files store the Llama 3 scaling; after `scaling`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,7 +72,7 @@ def _check_range(declaration: Declaration, value: float) -> None:
     too_high = high is not None and not value <= high
     uneven = step is not None and value % step != 0
     if too_low or too_high or uneven:
-        unit = f" {declaration.unit}" if declaration.unit else ""
+        unit = f" ({declaration.unit})" if declaration.unit else ""
         raise ValueError(f"must be {_describe_limits(declaration)}{unit}")
 
 
