@@ -1,0 +1,44 @@
+"""Rotary tables: the angle of every position and frequency, with the checkpoint's context extension.
+
+Owns: frequencies and their scaling.   Does not own: the rotation (kernels).
+Angles are products of float32 numbers, as the models were trained with; their cosines are exact to float32.
+Source: RoFormer, arXiv 2104.09864; linear scaling, arXiv 2306.15595; llama3 scaling, model card of Llama 3.1.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from octavo.config.model_spec import RopeSpec
+from octavo.kernels.ops import FloatArray, RopeTable
+
+
+def rope_frequencies(spec: RopeSpec, head_dim: int) -> FloatArray:
+    """Radians per position of each pair [D / 2] float32, scaling included."""
+    exponents = np.arange(0, head_dim, 2, dtype=np.float32) / np.float32(head_dim)
+    frequencies = np.float32(1) / np.float32(spec.theta) ** exponents
+    if spec.scaling == "linear":
+        return np.asarray(frequencies / np.float32(spec.factor))
+    if spec.scaling == "llama3":
+        return _stretch_long_waves(frequencies, spec)
+    return frequencies
+
+
+def rope_table(spec: RopeSpec, head_dim: int, num_positions: int) -> RopeTable:
+    """Tables of positions 0 .. num_positions. Cost: num_positions * head_dim * 4 bytes."""
+    positions = np.arange(num_positions, dtype=np.float32)
+    angles = np.outer(positions, rope_frequencies(spec, head_dim)).astype(np.float64)  # [num_positions, D / 2]
+    return RopeTable(cos=np.cos(angles).astype(np.float32), sin=np.sin(angles).astype(np.float32))
+
+
+def _stretch_long_waves(frequencies: FloatArray, spec: RopeSpec) -> FloatArray:
+    """Divide by `factor` where the wave is long against the original context, not at all where it is short.
+
+    Between the two borders the frequency goes linearly, in turns per original context, from one to the other.
+    """
+    turns = spec.original_max_position * frequencies / np.float32(2 * math.pi)
+    kept_share = (turns - spec.low_freq_factor) / (spec.high_freq_factor - spec.low_freq_factor)
+    kept_share = np.clip(kept_share, 0, 1)
+    return np.asarray((1 - kept_share) * frequencies / spec.factor + kept_share * frequencies, np.float32)
