@@ -29,6 +29,8 @@ LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Usage = Literal["offline", "server"]
 
+_ONE_WORKER = "Only 1: this release has one worker."
+
 DEFAULT_MODEL = "smollm2-135m-instruct"
 
 
@@ -148,7 +150,7 @@ class CacheConfig:
         "octavo",
         "Key of the prefix cache's hashes; engines that share KV need the same one.",
         kind="text",
-        differs="Ours: vLLM has --prefix-caching-hash-algo and a process-wide random seed instead.",
+        differs="Ours: a fixed key lets restarts, tiers and routers agree; vLLM has --prefix-caching-hash-algo.",
     )
     num_gpu_blocks_override: int | None = option(
         None, "Exact number of KV blocks, whatever the memory; for tests.", kind="count", unit="blocks", minimum=2
@@ -191,7 +193,7 @@ class SchedulerConfig:
         "Plan the next step while one runs.",
         kind="switch",
         auto="on when max_concurrent_steps is above 1, else off: on CPU planning takes the cores that compute",
-        differs="auto is off on CPU.",
+        differs="auto is off on CPU: planning ahead competes with the kernels for the same cores.",
     )
     max_concurrent_steps: int | Auto = option(
         AUTO,
@@ -201,7 +203,7 @@ class SchedulerConfig:
         minimum=1,
         maximum=3,
         auto="2 with asynchronous scheduling, else 1",
-        differs="Ours: vLLM derives it.",
+        differs="Ours, so that the depth can be tested and measured; vLLM derives it.",
     )
 
 
@@ -215,7 +217,7 @@ class KernelConfig:
         kind="choice",
         choices=("reference", "cpu"),
         auto="cpu where its kernels are built, else reference",
-        differs="Ours.",
+        differs="Ours: the reference back end is the yardstick of the native kernels.",
     )
     cpu_isa: CpuIsa | Auto = option(
         AUTO,
@@ -223,7 +225,7 @@ class KernelConfig:
         kind="choice",
         choices=("scalar", "avx2", "avx512", "amx"),
         auto="the best that the processor has",
-        differs="Ours: vLLM chooses when it is compiled.",
+        differs="Ours: one build serves all processors; vLLM chooses when it is compiled.",
     )
     num_threads: int | Auto = option(
         AUTO,
@@ -233,7 +235,7 @@ class KernelConfig:
         maximum=1024,
         auto="the cores this process may use (affinity and control group quota)",
         common=True,
-        differs="Ours: vLLM reads VLLM_CPU_OMP_THREADS_BIND.",
+        differs="Ours: an option like the others; vLLM reads VLLM_CPU_OMP_THREADS_BIND.",
     )
     enforce_eager: bool = option(
         False, "Never record steps for replay. Accepted; this release records none.", kind="switch"
@@ -245,7 +247,7 @@ class ParallelConfig:
     """More than one worker. This release has one; other sizes are refused."""
 
     tensor_parallel_size: int = option(
-        1, "Workers that share each layer.", kind="count", minimum=1, short_flag="-tp", differs="Only 1 so far."
+        1, "Workers that share each layer.", kind="count", minimum=1, short_flag="-tp", differs=_ONE_WORKER
     )
     pipeline_parallel_size: int = option(
         1,
@@ -253,10 +255,10 @@ class ParallelConfig:
         kind="count",
         minimum=1,
         short_flag="-pp",
-        differs="Only 1 so far.",
+        differs=_ONE_WORKER,
     )
     data_parallel_size: int = option(
-        1, "Engines that share the requests.", kind="count", minimum=1, short_flag="-dp", differs="Only 1 so far."
+        1, "Engines that share the requests.", kind="count", minimum=1, short_flag="-dp", differs=_ONE_WORKER
     )
     distributed_executor_backend: Literal["uni"] | Auto = option(
         AUTO,
@@ -269,7 +271,7 @@ class ParallelConfig:
             "ray": "one worker runs in this process; leave the option out or use uni",
             "external_launcher": "one worker runs in this process; leave the option out or use uni",
         },
-        differs="Only uni so far.",
+        differs="Only uni: one worker runs in the engine's process.",
     )
 
 
@@ -285,14 +287,14 @@ class ObservabilityConfig:
         "Form of log lines.",
         kind="choice",
         choices=("text", "json"),
-        differs="One flag in place of --logging-config.formatter.",
+        differs="One flag in place of --logging-config.formatter: it is all that users change.",
     )
     log_level: LogLevel = option(
         "info",
         "Least important lines that are logged.",
         kind="choice",
         choices=("debug", "info", "warning", "error"),
-        differs="One flag in place of VLLM_LOGGING_LEVEL.",
+        differs="One flag in place of VLLM_LOGGING_LEVEL: nothing is set by environment alone.",
     )
 
 
