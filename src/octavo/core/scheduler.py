@@ -1,0 +1,372 @@
+"""The scheduler: which request computes how many tokens in which step.
+
+Owns: the requests from `add` to their end, their states and rows, the steps in flight, the engine's epoch.
+Does not own: the bytes of KV, token values before they are sampled, when a plan runs (the engine), time (`now_s`).
+
+    schedule   decide (planning.py, pure, on an overlay of the KV state) ─► commit (cannot fail) ─► StepPlan
+    update     StepResult ─► accept tokens, find ends (finish.py), publish blocks ─► RequestDeltas
+    fail_step  everything in flight is void; its requests compute again
+
+Guarantees
+- A request has exactly one delta with a finish_reason, and none after it.
+- An exception in planning or finishing one request ends that request alone, with reason "error".
+- Up to `max_steps_in_flight` plans are out; results come back in plan order. No position is scheduled behind the
+  length at which a text must end; samples behind an end that was found late are dropped.
+- The request that is first in the policy's order always finishes (planning.py says why).
+
+Single-threaded; nothing blocks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from octavo.base.errors import InvariantError, ValidationError
+from octavo.core.budget import Budgets, SchedulerLimits
+from octavo.core.events import SchedulerStats
+from octavo.core.finish import End, accept_prompt_logprobs, accept_tokens, find_end, make_delta
+from octavo.core.kv.manager import KvManager
+from octavo.core.kv.sequence import KvSequence
+from octavo.core.planner import build_step_plan
+from octavo.core.planning import Decision, PlanningRound
+from octavo.core.policy import ReadinessCheck, SchedulingPolicy, always_ready
+from octavo.core.request import Frame, Request
+from octavo.core.roster import Roster
+from octavo.core.state import STATUS_OF_REASON, RequestStatus
+from octavo.proto.output import FinishReason, RequestDelta
+from octavo.proto.plan import StepPlan
+from octavo.proto.request import NewRequest
+from octavo.proto.result import StepResult
+
+MAX_FAILED_STEPS = 2
+"""A request among so many failed steps in a row ends with an error."""
+
+
+class StepInFlight(msgspec.Struct, frozen=True, gc=False):
+    """A plan that is out, as the scheduler remembers it."""
+
+    step_id: int
+    decisions: list[Decision]
+    """Parallel to the plan's rows."""
+
+
+class Scheduler:
+    """Plans steps and takes their results. See the module for guarantees."""
+
+    def __init__(
+        self,
+        limits: SchedulerLimits,
+        kv: KvManager,
+        policy: SchedulingPolicy,
+        *,
+        is_ready: ReadinessCheck = always_ready,
+    ) -> None:
+        self._limits = limits
+        self._kv = kv
+        self._policy = policy
+        self._is_ready = is_ready
+        self._roster = Roster(limits.max_num_seqs)
+        self._in_flight: deque[StepInFlight] = deque()
+        self._pending_deltas: list[RequestDelta] = []
+        self._epoch = 0
+        self._next_step_id = 0
+        self._next_ordinal = 0
+        self._num_usable_blocks = kv.num_free_blocks
+        self._totals: Counter[str] = Counter()
+        self._num_finished: Counter[FinishReason] = Counter()
+
+    @property
+    def num_running(self) -> int:
+        return len(self._roster.running)
+
+    @property
+    def num_waiting(self) -> int:
+        """Requests without a row, preempted ones included."""
+        return len(self._roster.waiting)
+
+    @property
+    def num_steps_in_flight(self) -> int:
+        return len(self._in_flight)
+
+    @property
+    def has_work(self) -> bool:
+        """Some request has not ended, or an end has not been reported."""
+        return bool(self._roster or self._pending_deltas)
+
+    # Requests come and go.
+
+    def add(self, request: NewRequest) -> None:
+        """Take a request in. Raises ValidationError, or CapacityError where it could not run even alone.
+
+        Output it brings along (replay) counts as output. If that output is complete already, the end is reported by
+        the next `take_deltas`.
+        """
+        self._check_valid(request)
+        state = Request(
+            request,
+            self._next_ordinal,
+            KvSequence(salt=request.cache_salt),
+            max_model_len=self._limits.max_model_len,
+        )
+        self._kv.check_fits(state.max_total_tokens - 1, max_chunk=self._limits.max_num_batched_tokens)
+        state.order_key = self._policy.order_key(state)
+        self._next_ordinal += 1
+        self._roster.add(state)
+        end = find_end(state) if request.output_token_ids else None
+        if end is not None:
+            self._pending_deltas.append(self._end(state, end))
+
+    def _check_valid(self, request: NewRequest) -> None:
+        num_prompt_tokens = len(request.prompt_token_ids)
+        if request.request_id in self._roster:
+            raise ValidationError(
+                f"request_id={request.request_id!r} is in use by a request that has not ended; choose another",
+                parameter="request_id",
+                value=request.request_id,
+            )
+        if num_prompt_tokens == 0:
+            raise ValidationError(
+                "prompt_token_ids is empty; give at least one token", parameter="prompt_token_ids", value=[]
+            )
+        if num_prompt_tokens >= self._limits.max_model_len:
+            raise ValidationError(
+                f"the prompt has {num_prompt_tokens} tokens; shorten it to at most {self._limits.max_model_len - 1}, "
+                f"max_model_len={self._limits.max_model_len} less one token of output",
+                parameter="prompt_token_ids",
+                value=num_prompt_tokens,
+            )
+        if request.max_tokens < 1:
+            raise ValidationError(
+                f"max_tokens={request.max_tokens} must be at least 1", parameter="max_tokens", value=request.max_tokens
+            )
+
+    def abort(self, request_ids: Sequence[str]) -> list[RequestDelta]:
+        """End requests in whatever state; ids that are unknown or have ended are ignored."""
+        requests = [self._roster[request_id] for request_id in request_ids if request_id in self._roster]
+        return [self._end(request, End("abort")) for request in dict.fromkeys(requests)]
+
+    def take_deltas(self, now_s: float) -> list[RequestDelta]:
+        """Ends that happened outside of `update`: deadlines, faults in planning, replays that were complete."""
+        self._expire(now_s)
+        deltas = self._pending_deltas
+        self._pending_deltas = []
+        return deltas
+
+    def _expire(self, now_s: float) -> None:
+        for request in self._roster.deadlines.take_expired(now_s):
+            late_s = now_s - (request.client.deadline_s or 0.0)
+            end = End("error", error=f"deadline passed {late_s:.3f} s ago, after {request.num_output_tokens} tokens")
+            self._pending_deltas.append(self._end(request, end))
+
+    # A step goes out.
+
+    def schedule(self, now_s: float) -> StepPlan | None:
+        """The next step, or None when there is nothing to do before a result, a request or a deadline comes."""
+        self._expire(now_s)
+        if len(self._in_flight) >= self._limits.max_steps_in_flight or not self._roster:
+            return None
+        kv_plan = self._kv.begin()
+        budgets = Budgets(tokens=self._limits.max_num_batched_tokens, sequences=self._roster.rows.num_free)
+        decided = PlanningRound(
+            kv_plan, self._next_step_id, self._limits, self._policy, budgets, peak_blocks=self._peak_blocks
+        )
+        decided.decide(self._roster.running, self._roster.waiting, self._is_ready)
+        self._kv.commit(kv_plan)
+        self._commit_ends_and_preemptions(decided)
+        if not decided.scheduled:
+            return None
+        self._commit_frames(decided.scheduled, now_s)
+        return self._send_out(decided.scheduled)
+
+    def _peak_blocks(self, num_tokens: int) -> int:
+        return self._kv.max_blocks_for(num_tokens, max_chunk=self._limits.max_num_batched_tokens)
+
+    def _commit_ends_and_preemptions(self, decided: PlanningRound) -> None:
+        for victim in decided.victims:
+            self._preempt(victim, drop=False)
+        for request, error in decided.faults:
+            self._pending_deltas.append(self._end_by_fault(request, error))
+        for request in decided.passed:
+            request.num_bypassed += 1
+
+    def _commit_frames(self, decisions: Iterable[Decision], now_s: float) -> None:
+        num_tokens = 0
+        for decision in decisions:
+            request = decision.request
+            if decision.is_admission:
+                self._start(request, decision.num_hit_tokens, now_s)
+            request.frames.append(decision.frame)
+            num_tokens += decision.frame.num_tokens
+        self._totals["scheduled_tokens"] += num_tokens
+
+    def _start(self, request: Request, num_hit_tokens: int, now_s: float) -> None:
+        """Move an admitted request to the running, and note what the prefix cache gave it."""
+        if request.may_read_prefix_cache:
+            self._totals["prefix_queries"] += request.num_tokens
+            self._totals["prefix_hits"] += num_hit_tokens
+        if request.num_cached_tokens is None:
+            request.num_cached_tokens = min(num_hit_tokens, request.num_prompt_tokens)
+            request.scheduled_s = now_s
+        self._roster.start(request, num_hit_tokens)
+
+    def _send_out(self, decisions: list[Decision]) -> StepPlan:
+        step_id = self._next_step_id
+        self._next_step_id += 1
+        self._totals["steps"] += 1
+        self._in_flight.append(StepInFlight(step_id, decisions))
+        return build_step_plan(step_id, self._epoch, decisions, self._roster.rows.take_freed())
+
+    def _preempt(self, request: Request, *, drop: bool) -> None:
+        """Back to the waiting, to be computed again; the blocks are free by now."""
+        self._roster.preempt(request, drop=drop)
+        self._totals["preemptions"] += 1
+
+    # A step comes back.
+
+    def update(self, result: StepResult, now_s: float) -> list[RequestDelta]:
+        """Take the result of the oldest step in flight; one of a dead epoch changes nothing.
+
+        The deltas of `take_deltas` come along. Raises InvariantError when the result is not of that step.
+        """
+        if result.epoch != self._epoch:
+            return self.take_deltas(now_s)
+        if not self._in_flight or self._in_flight[0].step_id != result.step_id:
+            raise InvariantError(f"result of step {result.step_id} out of order")
+        decisions = self._in_flight[0].decisions
+        if len(result.token_ids) != len(decisions):
+            raise InvariantError(f"step {result.step_id}: {len(result.token_ids)} entries for {len(decisions)} rows")
+        self._in_flight.popleft()
+        deltas: list[RequestDelta] = []
+        for idx, decision in enumerate(decisions):
+            request = decision.request
+            if request.is_finished:
+                continue
+            try:
+                delta = self._collect(request, decision.frame, result, idx)
+            except Exception as error:
+                delta = self._end_by_fault(request, error)
+            if delta is not None:
+                deltas.append(delta)
+        return deltas + self.take_deltas(now_s)
+
+    def _collect(self, request: Request, frame: Frame, result: StepResult, idx: int) -> RequestDelta | None:
+        """Take one request's share of a result: accept its tokens, publish its blocks, end it if it ends."""
+        if not request.frames or request.frames.popleft() is not frame:
+            raise InvariantError(f"{request.request_id}: {frame} is not its oldest frame")
+        if frame.epoch < request.first_valid_epoch:
+            return None
+        if idx in result.failed:
+            return self._end(request, End("error", error=result.failed[idx]))
+        request.num_failed_steps = 0
+        prompt_logprobs = None
+        if request.client.sampling.prompt_logprobs is not None:
+            prompt_logprobs = accept_prompt_logprobs(request, frame, result.prompt_logprobs.get(idx, []))
+        token_ids = result.token_ids[idx]
+        num_accepted, end = accept_tokens(request, frame, token_ids)
+        if frame.epoch == request.epoch:
+            num_rejected = frame.num_drafts + 1 - len(token_ids) if token_ids else 0
+            request.tokens_computed = frame.end - num_rejected
+            self._kv.publish(request.seq, request.tokens_computed, request.token_ids)
+        if end is not None:
+            self._let_go(request, end)
+        elif not token_ids and not prompt_logprobs:
+            return None
+        return make_delta(
+            request,
+            token_ids=token_ids[:num_accepted],
+            logprobs=result.logprobs[idx][:num_accepted] if idx in result.logprobs else [],
+            prompt_logprobs=prompt_logprobs or [],
+            end=end,
+        )
+
+    def fail_step(self, plan: StepPlan, error: str) -> None:
+        """The executor could not run a plan: everything in flight is void, its requests compute again.
+
+        A request that was in the failed step and in the one that failed before it, with no good step between, ends
+        with `error`. A plan of a dead epoch changes nothing.
+        """
+        if plan.epoch != self._epoch:
+            return
+        void = list(self._in_flight)
+        self._in_flight.clear()
+        self._epoch += 1
+        self._totals["failed_steps"] += 1
+        self._roster.rows.tell_all_again()
+        if void:
+            self._kv.void_step(void[0].step_id)
+        affected = dict.fromkeys(decision.request for step in void for decision in step.decisions)
+        suspects = {d.request for step in void if step.step_id == plan.step_id for d in step.decisions}
+        for request in affected:
+            if request.is_finished:
+                continue
+            request.frames.clear()
+            self._recompute(request)
+            request.num_failed_steps += request in suspects
+            if request.num_failed_steps >= MAX_FAILED_STEPS:
+                self._pending_deltas.append(self._end(request, End("error", error=error)))
+
+    def _recompute(self, request: Request) -> None:
+        if request.status is RequestStatus.RUNNING:
+            self._kv.free(request.seq)
+            self._preempt(request, drop=True)
+
+    # Ends.
+
+    def _end_by_fault(self, request: Request, error: Exception) -> RequestDelta:
+        self._totals["faults"] += 1
+        return self._end(request, End("error", error=f"internal error: {type(error).__name__}: {error}"))
+
+    def _end(self, request: Request, end: End) -> RequestDelta:
+        self._let_go(request, end)
+        return make_delta(request, token_ids=[], logprobs=[], prompt_logprobs=[], end=end)
+
+    def _let_go(self, request: Request, end: End) -> None:
+        """End a request in whatever state; it gives back all it holds."""
+        self._kv.free(request.seq)
+        self._roster.end(request, STATUS_OF_REASON[end.reason])
+        self._num_finished[end.reason] += 1
+
+    # The whole.
+
+    def reset_prefix_cache(self, *, reset_running: bool = False) -> bool:
+        """Forget all cached blocks. False, with the cache unchanged, while blocks are in use.
+
+        reset_running: running requests give theirs up and compute again from the next step on; nothing that is in
+        flight for them is used any more.
+        """
+        if reset_running:
+            for request in list(self._roster.running):
+                self._recompute(request)
+            for request in self._roster.waiting:
+                if request.frames:
+                    request.roll_back(drop=True)
+        return self._kv.reset_prefix_cache()
+
+    def stats(self) -> SchedulerStats:
+        """Where things stand. Cost: constant."""
+        totals = self._totals
+        return SchedulerStats(
+            num_running=len(self._roster.running),
+            num_waiting=len(self._roster.waiting),
+            num_steps_in_flight=len(self._in_flight),
+            kv_usage=1.0 - self._kv.num_free_blocks / self._num_usable_blocks,
+            num_steps=totals["steps"],
+            num_failed_steps=totals["failed_steps"],
+            num_scheduled_tokens=totals["scheduled_tokens"],
+            num_preemptions=totals["preemptions"],
+            num_faults=totals["faults"],
+            prefix_queries=totals["prefix_queries"],
+            prefix_hits=totals["prefix_hits"],
+            num_finished=dict(self._num_finished),
+        )
+
+    def check_integrity(self) -> None:
+        """Raise InvariantError where requests, queues, rows, frames and blocks disagree. For tests; O(everything)."""
+        self._kv.check_integrity()
+        self._roster.check_integrity()
+        frames = [d.frame for step in self._in_flight for d in step.decisions if not d.request.is_finished]
+        if len(frames) != self._roster.num_frames:
+            raise InvariantError("frames of requests and of steps in flight disagree")
