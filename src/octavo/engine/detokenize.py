@@ -1,12 +1,12 @@
 """Token ids to text, a few at a time.
 
 Owns: the bytes of a character that is not complete yet.   Does not own: stop strings (stop.py), the vocabulary.
-Invariants: the pieces joined equal the text of all ids at once; what was returned is never taken back, so U+FFFD appears
-only for bytes that can no longer become a character; cost and memory per token do not depend on the length of the text.
+Invariants: the pieces joined equal the text of all ids at once; what was returned is never taken back, so U+FFFD
+appears only for bytes that can no longer become a character; cost and memory per token do not grow with the text.
 
 A token stands for bytes, and the text is the UTF-8 reading of all bytes in a row: a character may be split over tokens.
-Invalid bytes are replaced as Unicode recommends (one U+FFFD per maximal subpart), which is what the byte-level decoder of
-the `tokenizers` package does as well.
+Invalid bytes are replaced as Unicode recommends (one U+FFFD per maximal subpart), which is what the byte-level decoder
+of the `tokenizers` package does as well.
 """
 
 from __future__ import annotations

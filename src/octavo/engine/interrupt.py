@@ -1,6 +1,6 @@
 """Ctrl-C that arrives between steps, never inside one.
 
-Python raises KeyboardInterrupt between any two bytecodes of the main thread, so it could leave a scheduler half updated.
+Python raises KeyboardInterrupt between any two bytecodes of the main thread: it could leave a scheduler half updated.
 While a `DeferredInterrupt` is open the first Ctrl-C is only noted, and `check` raises it where the state is whole.
 A second one is not deferred: it must always be possible to leave.
 """

@@ -4,8 +4,9 @@ Owns: where the text ends, and how much of it may already be shown.   Does not o
 Invariants: the outcome does not depend on how the text was cut into pieces; what `feed` has released is never taken
 back; held back is only what is a proper prefix of a stop string, so at most max(len) - 1 characters.
 
-The match that *ends* first wins; among those that end at the same character, the one that starts first. Each stop string
-is an automaton that eats one character at a time. Source: Knuth, Morris, Pratt, "Fast pattern matching in strings" (1977).
+The match that *ends* first wins; among those that end at the same character, the one that starts first. Each stop
+string is an automaton that eats one character at a time.
+Source: Knuth, Morris, Pratt, "Fast pattern matching in strings" (1977).
 """
 
 from __future__ import annotations

@@ -1,0 +1,114 @@
+"""The loop of one engine: plan, submit, wait for the oldest, hand out what it gave.
+
+Owns: the queue of steps in flight.   Does not own: planning (scheduler), arithmetic (executor), text (front end).
+Invariants: plans are submitted and their results applied in one order; at most `max_steps_in_flight` are in flight;
+a step that failed voids all behind it, and nothing new is submitted before those have returned.
+Thread: one. Blocking: `step` waits for the oldest step in flight.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import NamedTuple
+
+from octavo.base.clock import Clock
+from octavo.base.errors import EngineDeadError
+from octavo.base.log import get_logger
+from octavo.core.scheduler import Scheduler
+from octavo.core.stats import SchedulerStats
+from octavo.executor.interface import Executor
+from octavo.proto.output import RequestDelta
+from octavo.proto.plan import StepPlan
+from octavo.proto.request import NewRequest
+from octavo.proto.result import StepResult
+
+logger = get_logger(__name__)
+
+
+class StepInFlight(NamedTuple):
+    """A plan and its result to be."""
+
+    plan: StepPlan
+    future: Future[StepResult]
+
+
+class EngineCore:
+    """Scheduler and executor, joined by the queue of steps in flight."""
+
+    def __init__(self, scheduler: Scheduler, executor: Executor, clock: Clock, *, max_steps_in_flight: int) -> None:
+        self._scheduler = scheduler
+        self._executor = executor
+        self._clock = clock
+        self._max_steps_in_flight = max_steps_in_flight
+        self._in_flight: deque[StepInFlight] = deque()
+
+    @property
+    def has_work(self) -> bool:
+        """True while a request is unfinished or a step is in flight."""
+        return self._scheduler.has_work or bool(self._in_flight)
+
+    def add(self, request: NewRequest) -> None:
+        """Queue a request. Raises ValidationError or CapacityError for one that can never run."""
+        self._scheduler.add(request)
+
+    def abort(self, request_ids: Sequence[str]) -> list[RequestDelta]:
+        """End these requests now; unknown and finished ids are ignored. Returns their last deltas."""
+        return self._scheduler.abort(request_ids)
+
+    def step(self) -> list[RequestDelta]:
+        """Keep the queue of steps full, wait for the oldest, and return what its requests gained.
+
+        Raises EngineDeadError when the executor cannot go on.
+        """
+        self._fill()
+        deltas = self._scheduler.take_deltas(self._clock.now_s())
+        if self._in_flight:
+            deltas += self._collect()
+        return deltas
+
+    def _fill(self) -> None:
+        """Plan and submit until the queue is full or nothing is to do."""
+        while len(self._in_flight) < self._max_steps_in_flight:
+            plan = self._scheduler.schedule(self._clock.now_s())
+            if plan is None:
+                return
+            self._in_flight.append(StepInFlight(plan, self._executor.submit(plan)))
+
+    def _collect(self) -> list[RequestDelta]:
+        """Wait for the oldest step and apply it."""
+        plan, future = self._in_flight[0]
+        error = future.exception()
+        self._in_flight.popleft()
+        if error is None:
+            return self._scheduler.update(future.result(), self._clock.now_s())
+        return self._recover(plan, error)
+
+    def _recover(self, plan: StepPlan, error: BaseException) -> list[RequestDelta]:
+        """Void the failed step and all behind it; their requests compute again, or end with an error."""
+        if isinstance(error, EngineDeadError):
+            raise error
+        logger.error("step %d failed: %r; what is in flight is computed again", plan.step_id, error, exc_info=error)
+        while self._in_flight:
+            self._in_flight.popleft().future.exception()
+        self._scheduler.fail_step(plan, f"{type(error).__name__}: {error}")
+        return self._scheduler.take_deltas(self._clock.now_s())
+
+    def stats(self) -> SchedulerStats:
+        """Counters of the scheduler and of KV memory, as of now."""
+        return self._scheduler.stats()
+
+    def reset_prefix_cache(self, *, reset_running: bool = False) -> bool:
+        """Forget all cached prefixes. False: blocks were in use and nothing was forgotten."""
+        return self._scheduler.reset_prefix_cache(reset_running=reset_running)
+
+    def check_health(self) -> None:
+        """Raises EngineDeadError when the executor cannot work."""
+        self._executor.check_health()
+
+    def shutdown(self) -> None:
+        """Wait for what is in flight and release the executor. Calling again does nothing."""
+        while self._in_flight:
+            self._in_flight.popleft().future.exception()
+        self._executor.shutdown()

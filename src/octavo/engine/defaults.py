@@ -1,0 +1,64 @@
+"""Sampling parameters a model brings along: which apply when the caller gives none, and what ends a text.
+
+Owns: reading `generation_config.json` values, vLLM's rules for them.   Does not own: finding the file (loading).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from octavo.proto.sampling import SamplingParams
+
+_SAMPLING_KEYS = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "min_p": "min_p",
+    "repetition_penalty": "repetition_penalty",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+    "max_new_tokens": "max_tokens",
+    "max_tokens": "max_tokens",
+}
+"""generation_config.json -> SamplingParams. Other keys are not about sampling here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndTokens:
+    """Token ids that end a text. The model's own one gives no stop_reason, the others give their id."""
+
+    eos: tuple[int, ...]
+    stop: tuple[int, ...] = ()
+
+
+def default_sampling_params(generation_config: Mapping[str, object]) -> SamplingParams:
+    """SamplingParams with the model's defaults where it has any. Raises ValidationError for values out of range."""
+    chosen: dict[str, Any] = {}
+    for key, name in _SAMPLING_KEYS.items():
+        if generation_config.get(key) is not None:
+            chosen[name] = generation_config[key]
+    return SamplingParams(**chosen)
+
+
+def find_end_tokens(
+    tokenizer_eos: int | None, model_eos: tuple[int, ...], generation_config: Mapping[str, object]
+) -> EndTokens:
+    """The tokenizer's end token is the primary one (else the model's first); all others become stop ids."""
+    configured = generation_config.get("eos_token_id")
+    more = configured if isinstance(configured, list | tuple) else () if configured is None else (configured,)
+    ids = list(dict.fromkeys([*model_eos, *(token_id for token_id in more if isinstance(token_id, int))]))
+    primary = tokenizer_eos if tokenizer_eos is not None else ids[0] if ids else None
+    if primary is None:
+        return EndTokens(eos=())
+    return EndTokens(eos=(primary,), stop=tuple(token_id for token_id in ids if token_id != primary))
+
+
+def apply_end_tokens(params: SamplingParams, end: EndTokens) -> tuple[SamplingParams, tuple[int, ...]]:
+    """(params with the model's further end tokens among stop_token_ids, eos ids); neither under ignore_eos."""
+    if params.ignore_eos:
+        return params, ()
+    own = params.stop_token_ids or []
+    merged = list(dict.fromkeys([*own, *end.stop]))
+    return (params.clone(stop_token_ids=merged) if len(merged) > len(own) else params), end.eos

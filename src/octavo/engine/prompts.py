@@ -1,0 +1,167 @@
+"""The forms a prompt may have, brought to one: token ids.
+
+Owns: telling the forms apart, chat templates, tokenizing.   Does not own: whether the ids fit the model (validate.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NotRequired, Protocol, TypedDict, TypeGuard
+
+from octavo.base.errors import ValidationError
+
+
+class TextPrompt(TypedDict):
+    """A text to continue. `cache_salt`: share cached prefixes only with requests of the same salt."""
+
+    prompt: str
+    cache_salt: NotRequired[str]
+
+
+class TokensPrompt(TypedDict):
+    """Token ids to continue; `prompt` is only reported back."""
+
+    prompt_token_ids: list[int]
+    prompt: NotRequired[str]
+    cache_salt: NotRequired[str]
+
+
+PromptType = str | list[int] | TextPrompt | TokensPrompt
+ChatMessage = Mapping[str, Any]
+"""{"role": ..., "content": ...} and what else the model's template reads."""
+
+_PROMPT_KEYS = {"prompt", "prompt_token_ids", "cache_salt"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """One prompt, ready for validation."""
+
+    token_ids: list[int]
+    text: str | None = None
+    cache_salt: str | None = None
+
+
+class PromptTokenizer(Protocol):
+    """What prompts need of a tokenizer."""
+
+    def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]: ...
+
+    def apply_chat_template(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool = False,
+        chat_template: str | None = None,
+        **kwargs: Any,
+    ) -> str | list[int]: ...
+
+
+def is_one_prompt(prompts: object) -> TypeGuard[PromptType]:
+    """True for a single prompt, False for a sequence of prompts. An empty list holds no prompts."""
+    if isinstance(prompts, str | Mapping):
+        return True
+    return isinstance(prompts, list | tuple) and bool(prompts) and isinstance(prompts[0], int)
+
+
+def is_one_conversation(messages: object) -> TypeGuard[Sequence[ChatMessage]]:
+    """True for a list of messages, False for a list of conversations."""
+    return isinstance(messages, Sequence) and bool(messages) and isinstance(messages[0], Mapping)
+
+
+def read_prompt(prompt: PromptType, tokenizer: PromptTokenizer | None) -> Prompt:
+    """Bring any form to token ids; text gets the tokenizer's special tokens. Raises ValidationError."""
+    if isinstance(prompt, str):
+        return Prompt(token_ids=_encode(prompt, tokenizer), text=prompt)
+    if isinstance(prompt, Mapping):
+        return _read_mapping(prompt, tokenizer)
+    if isinstance(prompt, list | tuple):
+        return Prompt(token_ids=_read_ids(prompt))
+    raise ValidationError(
+        f"prompt of type {type(prompt).__name__}: pass a text, a list of token ids, "
+        '{"prompt": text} or {"prompt_token_ids": ids}',
+        parameter="prompt",
+        value=prompt,
+    )
+
+
+def _read_mapping(prompt: Mapping[str, Any], tokenizer: PromptTokenizer | None) -> Prompt:
+    unknown = sorted(set(prompt) - _PROMPT_KEYS)
+    if unknown:
+        raise ValidationError(
+            f"prompt has unknown keys {unknown}: known are {sorted(_PROMPT_KEYS)}", parameter=unknown[0]
+        )
+    text, salt = prompt.get("prompt"), prompt.get("cache_salt")
+    for name, value in (("prompt", text), ("cache_salt", salt)):
+        if value is not None and not isinstance(value, str):
+            raise ValidationError(f"{name}={value!r}: must be a text", parameter=name, value=value)
+    if salt == "":
+        raise ValidationError("cache_salt='': give a non-empty text, or leave it out", parameter="cache_salt", value="")
+    if "prompt_token_ids" in prompt:
+        return Prompt(token_ids=_read_ids(prompt["prompt_token_ids"]), text=text, cache_salt=salt)
+    if text is None:
+        raise ValidationError('prompt has neither "prompt" nor "prompt_token_ids"', parameter="prompt")
+    return Prompt(token_ids=_encode(text, tokenizer), text=text, cache_salt=salt)
+
+
+def _read_ids(ids: object) -> list[int]:
+    if not isinstance(ids, list | tuple):
+        raise ValidationError(
+            f"prompt_token_ids of type {type(ids).__name__}: must be a list of ints", parameter="prompt_token_ids"
+        )
+    return list(ids)
+
+
+def _encode(text: str, tokenizer: PromptTokenizer | None) -> list[int]:
+    if tokenizer is None:
+        raise ValidationError(
+            "the engine runs without a tokenizer (skip_tokenizer_init): pass prompt_token_ids", parameter="prompt"
+        )
+    return tokenizer.encode(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatOptions:
+    """How a conversation becomes a prompt."""
+
+    chat_template: str | None = None
+    """In place of the model's."""
+    add_generation_prompt: bool = True
+    """End with the opening of an assistant's turn."""
+    continue_final_message: bool = False
+    """Leave the last message open, so that the model goes on with it."""
+    tools: Sequence[Mapping[str, Any]] | None = None
+    template_kwargs: Mapping[str, Any] | None = None
+    """Further variables for the template."""
+
+
+def render_chat(messages: Sequence[ChatMessage], tokenizer: PromptTokenizer | None, options: ChatOptions) -> Prompt:
+    """Messages to token ids. The template writes its own special tokens, so none are added: no second BOS."""
+    if tokenizer is None:
+        raise ValidationError("chat needs a tokenizer; the engine was started with skip_tokenizer_init")
+    if options.add_generation_prompt and options.continue_final_message:
+        raise ValidationError(
+            "add_generation_prompt and continue_final_message exclude each other: set one of them to False",
+            parameter="continue_final_message",
+            value=True,
+        )
+    for index, message in enumerate(messages):
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+            raise ValidationError(
+                f'messages[{index}]: must be a mapping with a role, such as {{"role": "user", "content": "Hello"}}',
+                parameter="messages",
+                value=message,
+            )
+    text = tokenizer.apply_chat_template(
+        messages,
+        tools=options.tools,
+        add_generation_prompt=options.add_generation_prompt,
+        continue_final_message=options.continue_final_message,
+        chat_template=options.chat_template,
+        **(options.template_kwargs or {}),
+    )
+    assert isinstance(text, str)
+    return Prompt(token_ids=tokenizer.encode(text, add_special_tokens=False), text=text)

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+from fakes.byte_tokenizer import ByteTokenizer
+
+from octavo.base.errors import ValidationError
+from octavo.engine.prompts import ChatOptions, Prompt, is_one_conversation, is_one_prompt, read_prompt, render_chat
+
+TOKENIZER = ByteTokenizer()
+
+
+class BosTokenizer(ByteTokenizer):
+    def encode(self, text, *, add_special_tokens=True):
+        return [257, *text.encode()] if add_special_tokens else list(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("ab", Prompt(token_ids=[97, 98], text="ab")),
+        ([97, 98], Prompt(token_ids=[97, 98])),
+        ({"prompt": "ab", "cache_salt": "s"}, Prompt(token_ids=[97, 98], text="ab", cache_salt="s")),
+        ({"prompt_token_ids": [1], "prompt": "ab"}, Prompt(token_ids=[1], text="ab")),
+    ],
+)
+def test_every_form_of_prompt_becomes_ids(prompt, expected):
+    assert read_prompt(prompt, TOKENIZER) == expected
+
+
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [
+        (5, "prompt of type int"),
+        ({}, 'neither "prompt" nor'),
+        ({"prompt": 5}, "prompt=5"),
+        ({"prompt": "a", "promt": "b"}, "unknown keys"),
+        ({"prompt": "a", "cache_salt": ""}, "cache_salt"),
+        ({"prompt_token_ids": "abc"}, "must be a list of ints"),
+    ],
+)
+def test_a_malformed_prompt_is_refused_with_the_reason(prompt, words):
+    with pytest.raises(ValidationError, match=words):
+        read_prompt(prompt, TOKENIZER)
+
+
+def test_text_without_a_tokenizer_is_refused():
+    with pytest.raises(ValidationError, match="prompt_token_ids"):
+        read_prompt("ab", None)
+
+
+def test_one_prompt_is_told_from_many():
+    assert all(is_one_prompt(p) for p in ("a", [1, 2], {"prompt": "a"}))
+    assert not any(is_one_prompt(p) for p in (["a"], [[1]], [{"prompt": "a"}], []))
+    assert is_one_conversation([{"role": "user", "content": "a"}])
+    assert not is_one_conversation([[{"role": "user", "content": "a"}]])
+
+
+def test_a_text_gets_special_tokens_and_a_chat_does_not_get_them_twice():
+    assert read_prompt("a", BosTokenizer()).token_ids == [257, 97]
+    rendered = render_chat([{"role": "user", "content": "a"}], BosTokenizer(), ChatOptions())
+    assert rendered.text == "[user]a[assistant]"
+    assert rendered.token_ids == list(b"[user]a[assistant]")
+
+
+def test_template_variables_and_options_reach_the_template():
+    options = ChatOptions(add_generation_prompt=False, template_kwargs={"thinking": True})
+    assert render_chat([{"role": "user", "content": "a"}], TOKENIZER, options).text == "[('thinking', True)][user]a"
+
+
+@pytest.mark.parametrize("messages", [[{"content": "no role"}], ["text"], [{"role": 5, "content": ""}]])
+def test_a_malformed_message_is_named_by_its_place(messages):
+    with pytest.raises(ValidationError, match=r"messages\[0\]"):
+        render_chat(messages, TOKENIZER, ChatOptions())
+
+
+def test_opening_a_turn_and_continuing_one_exclude_each_other():
+    with pytest.raises(ValidationError, match="exclude each other"):
+        render_chat([{"role": "user", "content": "a"}], TOKENIZER, ChatOptions(continue_final_message=True))
