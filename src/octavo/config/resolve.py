@@ -40,7 +40,8 @@ def resolve(config: EngineConfig, model: ModelFacts, machine: MachineFacts) -> R
     if max_num_seqs == AUTO:
         max_num_seqs = MAX_NUM_SEQS[config.usage]
     step_tokens = _step_tokens(config)
-    work = work_bytes(model.spec, max_num_seqs=max_num_seqs, num_step_tokens=step_tokens)
+    most_tokens = _most_step_tokens(config, step_tokens, model.spec)
+    work = work_bytes(model.spec, max_num_seqs=max_num_seqs, num_step_tokens=most_tokens)
     weights = model.weight_bytes[dtype]
     fit = fit_memory(
         FitRequest(
@@ -69,7 +70,7 @@ def resolve(config: EngineConfig, model: ModelFacts, machine: MachineFacts) -> R
     budget = MemoryBudget(
         weights_bytes=weights,
         kv_bytes=fit.kv_bytes,
-        work_bytes=work,
+        work_bytes=work_bytes(model.spec, max_num_seqs=max_num_seqs, num_step_tokens=scheduler.max_num_batched_tokens),
         available_bytes=machine.memory_available_bytes,
         num_blocks=fit.cache.num_blocks,
         block_size=fit.cache.block_size,
@@ -119,6 +120,14 @@ def _resolve_depth(config: SchedulerConfig) -> tuple[int, bool]:
 def _step_tokens(config: EngineConfig) -> int:
     tokens = config.scheduler.max_num_batched_tokens
     return MAX_NUM_BATCHED_TOKENS[config.usage] if tokens == AUTO else tokens
+
+
+def _most_step_tokens(config: EngineConfig, step_tokens: int, spec: ModelSpec) -> int:
+    """Upper bound of a step's tokens before the length is known: whole prompts may be as long as the model allows."""
+    if config.scheduler.enable_chunked_prefill:
+        return step_tokens
+    length = config.model.max_model_len
+    return max(step_tokens, spec.max_position if length == AUTO else length)
 
 
 def _max_chunk(config: SchedulerConfig, step_tokens: int) -> int | None:

@@ -99,10 +99,12 @@ def _read_integer(declaration: Declaration, raw: object, parse: Callable[[str], 
     if isinstance(raw, str):
         is_negative = raw.startswith("-") and raw[1:].isdigit()
         value = int(raw) if is_negative else parse(raw)
-    elif isinstance(raw, bool) or not isinstance(raw, int | float) or raw != int(raw):
-        raise ValueError("must be an integer")
-    else:
+    elif isinstance(raw, float) and raw.is_integer():
         value = int(raw)
+    elif isinstance(raw, int) and not isinstance(raw, bool):
+        value = raw
+    else:
+        raise ValueError("must be an integer")
     _check_range(declaration, value)
     return value
 
