@@ -8,12 +8,12 @@ Invariants: values are checked and brought into one form when the object is made
 
 from __future__ import annotations
 
-import logging
 from enum import IntEnum
 from typing import Any, Self
 
 import msgspec
 
+from octavo.base.log import get_logger
 from octavo.proto.sampling_checks import (
     GREEDY_EPSILON,
     MAX_LOGPROB_TOKEN_IDS,
@@ -36,7 +36,7 @@ __all__ = [
     "SamplingParams",
 ]
 
-_logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 
 class RequestOutputKind(IntEnum):
@@ -109,7 +109,7 @@ class SamplingParams(
         if value is given:
             return
         if warn and given != value and value == MIN_TEMPERATURE:
-            _logger.warning("%s=%g is raised to %g: smaller ones overflow", name, given, MIN_TEMPERATURE)
+            logger.warning("%s=%g is raised to %g: smaller ones overflow", name, given, MIN_TEMPERATURE)
         msgspec.structs.force_setattr(self, name, value)
 
     @classmethod
