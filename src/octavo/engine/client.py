@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from octavo.core.stats import SchedulerStats
+from octavo.core.events import SchedulerStats
 from octavo.engine.core import EngineCore
 from octavo.proto.output import RequestDelta
 from octavo.proto.request import NewRequest

@@ -51,7 +51,7 @@ class LiveRequest:
         if delta.scheduled_s is not None:
             if metrics.first_scheduled_time is None:
                 metrics.first_scheduled_time = delta.scheduled_s
-            if index == 0:
+            if index == 0 and self._num_cached_tokens is None:
                 self._num_cached_tokens = delta.num_cached_tokens
         if delta.token_ids:
             metrics.last_token_time = now_s

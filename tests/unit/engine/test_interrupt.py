@@ -17,29 +17,37 @@ def default_handler():
     signal.signal(signal.SIGINT, before)
 
 
+def interrupted(num_times, *, check_after):
+    """Names of the places that were passed until KeyboardInterrupt came."""
+    passed = []
+    try:
+        with DeferredInterrupt() as interrupt:
+            for number in range(num_times):
+                os.kill(os.getpid(), signal.SIGINT)
+                passed.append(f"signal {number}")
+            if check_after:
+                interrupt.check()
+                passed.append("check")
+    except KeyboardInterrupt:
+        passed.append("interrupt")
+    return passed
+
+
 def test_the_first_interrupt_waits_for_the_check():
-    reached = False
-    with pytest.raises(KeyboardInterrupt), DeferredInterrupt() as interrupt:
-        os.kill(os.getpid(), signal.SIGINT)
-        reached = True
-        interrupt.check()
-    assert reached
+    assert interrupted(1, check_after=True) == ["signal 0", "interrupt"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_the_second_interrupt_does_not_wait():
-    after_first = after_second = False
-    with pytest.raises(KeyboardInterrupt), DeferredInterrupt():
-        os.kill(os.getpid(), signal.SIGINT)
-        after_first = True
-        os.kill(os.getpid(), signal.SIGINT)
-        after_second = True
-    assert (after_first, after_second) == (True, False)
+    assert interrupted(2, check_after=True) == ["signal 0", "interrupt"]
 
 
 def test_an_interrupt_nobody_checked_is_raised_at_the_end():
-    with pytest.raises(KeyboardInterrupt), DeferredInterrupt():
-        os.kill(os.getpid(), signal.SIGINT)
+    assert interrupted(1, check_after=False) == ["signal 0", "interrupt"]
+
+
+def test_without_an_interrupt_nothing_is_raised():
+    assert interrupted(0, check_after=True) == ["check"]
 
 
 def test_a_handler_of_the_program_stays():

@@ -58,7 +58,9 @@ def test_a_prompt_as_long_as_the_context_is_refused_in_the_words_clients_look_fo
     with pytest.raises(ValidationError) as caught:
         fit_max_tokens(10, 4, LIMITS)
     message = str(caught.value)
-    assert message.startswith("This model's maximum context length is 10 tokens. However, you requested 4 output tokens")
+    assert message.startswith(
+        "This model's maximum context length is 10 tokens. However, you requested 4 output tokens"
+    )
     assert "your prompt contains 10 input tokens" in message
     assert "14 tokens in total" in message
     assert caught.value.parameter == "input_tokens"
