@@ -23,5 +23,5 @@ def dump_config(resolved: ResolvedConfig) -> str:
             group = option.group
             lines += ["", f"# {GROUP_TITLES[group]}"]
         plain = list(value) if isinstance(value, tuple) else dict(value) if option.declaration.kind == "json" else value
-        lines.append(yaml.safe_dump({name: plain}, default_flow_style=False, allow_unicode=True, width=1000).rstrip())
+        lines.append(yaml.safe_dump({name: plain}, default_flow_style=False, width=1000).rstrip())
     return "\n".join(lines) + "\n"

@@ -61,13 +61,15 @@ def work_bytes(spec: ModelSpec, *, max_num_seqs: int, num_step_tokens: int) -> i
 def peak_blocks(groups: Sequence[KvGroup], num_tokens: int, *, block_size: int, max_chunk: int | None) -> int:
     """Most blocks that one sequence of `num_tokens` holds at a time, over all groups.
 
-    A window group holds the window before a chunk and the chunk; neither need start at a block's border.
+    A window group holds the window before a chunk and the chunk; neither need start at a block's border. A recurrent
+    group holds the state that a step reads and the one that it stores.
+    INVARIANT: not below what `core/kv` reserves by its own rules; a test compares the two.
     """
     whole = ceil_div(num_tokens, block_size)
     total = 0
     for group in groups:
         if group.kind == "recurrent":
-            total += 1
+            total += min(2, whole)
         elif group.window is None or max_chunk is None:
             total += whole
         else:

@@ -49,7 +49,7 @@ def resolve(config: EngineConfig, model: ModelFacts, machine: MachineFacts) -> R
             dtype=dtype,
             block_size=config.cache.block_size,
             max_num_seqs=max_num_seqs,
-            max_chunk=_max_chunk(config.scheduler, step_tokens),
+            max_chunk=step_tokens if config.scheduler.enable_chunked_prefill else None,
             max_model_len=config.model.max_model_len,
             kv_cache_memory_bytes=config.cache.kv_cache_memory_bytes,
             num_blocks_override=config.cache.num_gpu_blocks_override,
@@ -128,12 +128,6 @@ def _most_step_tokens(config: EngineConfig, step_tokens: int, spec: ModelSpec) -
         return step_tokens
     length = config.model.max_model_len
     return max(step_tokens, spec.max_position if length == AUTO else length)
-
-
-def _max_chunk(config: SchedulerConfig, step_tokens: int) -> int | None:
-    if not config.enable_chunked_prefill:
-        return None
-    return min(step_tokens, config.long_prefill_token_threshold or step_tokens)
 
 
 def _final_step_tokens(config: SchedulerConfig, step_tokens: int, max_model_len: int) -> int:

@@ -21,7 +21,7 @@ def read_value(option: Option, raw: object) -> object:
     declaration = option.declaration
     if isinstance(raw, os.PathLike):
         raw = os.fspath(raw)
-    if isinstance(raw, str):
+    if isinstance(raw, str) and declaration.kind != "text":
         raw = raw.strip()
     spelled = str(raw)
     raw = declaration.aliases.get(spelled, raw)

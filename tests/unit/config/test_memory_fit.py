@@ -2,10 +2,13 @@ from dataclasses import replace
 
 import pytest
 from fakes.model_facts import GIB, llama_facts
+from hypothesis import given
+from hypothesis import strategies as st
 
 from octavo.base.errors import ConfigError
 from octavo.config.memory_fit import FitRequest, fit_memory, peak_blocks, work_bytes
-from octavo.proto.kv import deal_layers
+from octavo.core.kv.groups import make_rules
+from octavo.proto.kv import KvGroup, deal_layers
 
 PAGE = 30 * 2 * 3 * 32 * 64 * 2
 """Bytes of a block of 32 tokens: layers x (K, V) x heads x tokens x head size x bfloat16."""
@@ -143,3 +146,20 @@ def test_work_grows_with_sequences_and_tokens():
     small = work_bytes(spec, max_num_seqs=1, num_step_tokens=16)
     assert work_bytes(spec, max_num_seqs=256, num_step_tokens=16) - small == 255 * 8 * spec.vocab_size
     assert work_bytes(spec, max_num_seqs=1, num_step_tokens=4096) > small
+
+
+@given(
+    kinds=st.lists(st.sampled_from(["full", "sliding_window", "recurrent"]), min_size=1, max_size=6),
+    window=st.integers(1, 600),
+    num_tokens=st.integers(1, 5000),
+    max_chunk=st.integers(1, 600),
+    block_size=st.sampled_from([16, 32, 128]),
+)
+def test_a_sequence_needs_here_what_the_cache_manager_will_reserve(kinds, window, num_tokens, max_chunk, block_size):
+    groups = tuple(
+        KvGroup(kind=kind, layers=(layer,), window=window if kind == "sliding_window" else None)
+        for layer, kind in enumerate(kinds)
+    )
+    reserved = sum(rule.max_blocks(num_tokens, max_chunk) for rule in make_rules(groups, block_size))
+    assert peak_blocks(groups, num_tokens, block_size=block_size, max_chunk=max_chunk) == reserved
+    assert peak_blocks(groups, num_tokens, block_size=block_size, max_chunk=None) >= reserved

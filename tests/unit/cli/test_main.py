@@ -1,0 +1,110 @@
+import subprocess
+import sys
+
+import pytest
+
+import octavo
+from octavo.base.errors import LoadError
+from octavo.cli.main import COMMANDS, main
+
+HEAVY = ("numpy", "tokenizers", "msgspec", "asyncio", "yaml", "jinja2", "huggingface_hub", "rich", "octavo._native")
+
+
+def raiser(error):
+    def run(args):
+        raise error
+
+    return run
+
+
+def test_no_command_and_help_show_the_commands(capsys):
+    assert main([]) == main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in COMMANDS)
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"octavo {octavo.__version__}\n"
+
+
+def test_a_server_is_not_offered():
+    assert "serve" not in COMMANDS
+
+
+def test_a_command_that_does_not_exist_suggests_the_near_one(capsys):
+    assert main(["generat"]) == 2
+    assert capsys.readouterr().err == "octavo: generat: is not a command; did you mean generate?\n"
+
+
+def test_a_command_gets_its_arguments_and_gives_the_exit_code(command):
+    command.run = lambda args: 7 if (args.prompt, args.max_tokens) == (["hi"], 5) else 0
+    assert main(["try", "hi", "--max-tokens", "5"]) == 7
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h", "--help=all", "--help=cache", "--help=seed"])
+def test_help_of_a_command_ends_well_without_running_it(command, capsys, flag):
+    assert main(["try", flag]) == 0
+    assert command.args is None
+    assert capsys.readouterr().out
+
+
+def test_unknown_flags_and_bad_values_are_all_told_with_exit_2(command, capsys):
+    assert (
+        main(["try", "hi", "--max-model-ln", "8k", "--block-size", "7", "--quantization", "awq", "--dtype=half"]) == 2
+    )
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 4
+    assert "octavo: --max-model-ln='8k': is not an option; did you mean --max-model-len?" in lines
+    assert any(line.startswith("octavo: --block-size='7'") for line in lines)
+    assert any(line.startswith("octavo: --quantization='awq': the format is read") for line in lines)
+    assert any(line.startswith("octavo: --dtype='half'") for line in lines)
+    assert command.args is None
+
+
+@pytest.mark.parametrize("argv", [["try", "--max-tokens", "many"], ["try", "--max-tokens"], ["try", "--help=xyzzy"]])
+def test_a_command_line_that_cannot_be_read_ends_with_exit_2(command, capsys, argv):
+    assert main(argv) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("octavo: ")
+
+
+def test_an_error_of_ours_is_told_without_traceback_cause_last(command, capsys):
+    command.run = raiser(LoadError("model.gguf: tensor blk.0 is cut short"))
+    assert main(["try"]) == 1
+    assert capsys.readouterr().err == "octavo: model.gguf: tensor blk.0 is cut short\n"
+
+
+def test_an_interrupt_is_quiet(command, capsys):
+    command.run = raiser(KeyboardInterrupt())
+    assert main(["try"]) == 130
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+
+
+def test_a_bug_keeps_its_traceback(command):
+    command.run = raiser(ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        main(["try"])
+
+
+def test_a_reader_that_goes_away_is_no_traceback():
+    script = "import sys; from octavo.cli.main import main; sys.exit(main(['collect-env']))"
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    stderr = process.stderr.read()
+    process.stderr.close()
+    assert process.wait() == 1
+    assert stderr == b""
+
+
+@pytest.mark.parametrize("argv", [["--version"], ["--help"], *([name, "--help"] for name in COMMANDS)], ids=" ".join)
+def test_help_and_version_import_nothing_heavy(argv):
+    script = (
+        "import sys\nfrom octavo.cli.main import main\n"
+        f"code = main({argv!r})\n"
+        f"heavy = [name for name in {HEAVY!r} if name in sys.modules]\n"
+        "sys.exit(f'imported: {heavy}' if heavy else code)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
