@@ -57,7 +57,7 @@ def accept_tokens(request: Request, frame: Frame, token_ids: list[int]) -> tuple
 def accept_prompt_logprobs(request: Request, frame: Frame, logprobs: list[TokenLogprobs]) -> list[TokenLogprobs]:
     """The entries not handed on before; counts them as handed on.
 
-    `logprobs` ends with the frame's last prompt position, wherever it starts. Raises InvariantError where a position would be left out.
+    `logprobs` ends with the frame's last prompt position, wherever it starts.
     """
     last = min(frame.end, request.num_prompt_tokens - 1)
     num_new = last - request.num_prompt_logprobs

@@ -153,11 +153,9 @@ class Request:
 
     @property
     def may_read_prefix_cache(self) -> bool:
-        """False where the request said so, and while prompt logprobs are owed: they exist only where we compute."""
+        """False where the request said so or wants prompt logprobs: those exist only where we compute."""
         sampling = self.client.sampling
-        if sampling.skip_reading_prefix_cache:
-            return False
-        return sampling.prompt_logprobs is None or self.num_prompt_logprobs >= self.num_prompt_tokens - 1
+        return not sampling.skip_reading_prefix_cache and sampling.prompt_logprobs is None
 
     def move_to(self, status: RequestStatus) -> None:
         """Change the state. Raises InvariantError where the table does not allow it."""
