@@ -41,6 +41,7 @@ def pack_segments(segments: Sequence[LinearSegment], precision: Precision) -> Pa
         weight[start : start + size] = _read(segment.weight, precision)
         if bias is not None and segment.bias is not None:
             bias[start : start + size] = segment.bias.read_f32()
+            segment.bias.drop()
         start += size
     return PackedMatrix(weight, bias)
 
