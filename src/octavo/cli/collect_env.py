@@ -46,10 +46,10 @@ def format_facts(facts: dict[str, dict[str, str]]) -> str:
 def _versions() -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version
 
-    import octavo
+    from octavo import __version__
 
     found = {
-        "octavo": octavo.__version__,
+        "octavo": __version__,
         "python": platform.python_version(),
         "system": platform.platform(),
         "libc": " ".join(platform.libc_ver()),

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
-import octavo
+from octavo import __version__
 from octavo.base.errors import ConfigError, ConfigProblem, OctavoError
 from octavo.cli.engine_flags import config_from_args
 from octavo.cli.parser import CommandParser, UsageError, normalize_argv, unknown_problems
@@ -71,7 +71,7 @@ def dispatch(argv: list[str]) -> int:
         print(overview(), end="")
         return 0
     if name in ("-v", "--version"):
-        print(f"octavo {octavo.__version__}")
+        print(f"octavo {__version__}")
         return 0
     if name not in COMMANDS:
         remedy = suggest(name, COMMANDS, kind="a command", otherwise="octavo --help")

@@ -8,7 +8,7 @@ The pool is the smaller of half the memory left beside weights and work, and of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from octavo.base.errors import ConfigError, ConfigProblem
 from octavo.base.units import ceil_div, format_bytes
@@ -29,6 +29,8 @@ class FitRequest:
 
     spec: ModelSpec
     dtype: Dtype
+    storage_dtype: Dtype
+    """What the back end really stores KV in: the reference holds bfloat16 values as float32."""
     block_size: int
     max_num_seqs: int
     max_chunk: int | None
@@ -39,6 +41,17 @@ class FitRequest:
     weights_bytes: int
     work_bytes: int
     available_bytes: int
+
+    def cache_spec(self, groups: tuple[KvGroup, ...], *, num_blocks: int) -> KvCacheSpec:
+        """The cache of so many blocks."""
+        return KvCacheSpec(
+            groups=groups,
+            block_size=self.block_size,
+            num_blocks=num_blocks,
+            num_kv_heads=self.spec.num_kv_heads,
+            head_dim=self.spec.head_dim,
+            dtype=self.dtype,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +94,7 @@ def peak_blocks(groups: Sequence[KvGroup], num_tokens: int, *, block_size: int, 
 def fit_memory(request: FitRequest) -> Fit:
     """Choose the pool and the longest sequence. Raises ConfigError with the number that would fit."""
     groups = deal_layers(request.spec.layer_kinds, request.spec.sliding_window)
-    page = _cache_spec(request, groups, num_blocks=1).page_bytes
+    page = replace(request, dtype=request.storage_dtype).cache_spec(groups, num_blocks=1).page_bytes
     granted = _granted_blocks(request, page)
     max_model_len = _choose_length(request, groups, granted, page)
     num_blocks = granted
@@ -89,21 +102,10 @@ def fit_memory(request: FitRequest) -> Fit:
     if request.num_blocks_override is None and request.kv_cache_memory_bytes == AUTO:
         num_blocks = min(granted, request.max_num_seqs * peak + 1)
     return Fit(
-        cache=_cache_spec(request, groups, num_blocks=num_blocks),
+        cache=request.cache_spec(groups, num_blocks=num_blocks),
         kv_bytes=num_blocks * page,
         max_model_len=max_model_len,
         num_kv_tokens=(num_blocks - 1) * max_model_len // peak,
-    )
-
-
-def _cache_spec(request: FitRequest, groups: tuple[KvGroup, ...], *, num_blocks: int) -> KvCacheSpec:
-    return KvCacheSpec(
-        groups=groups,
-        block_size=request.block_size,
-        num_blocks=num_blocks,
-        num_kv_heads=request.spec.num_kv_heads,
-        head_dim=request.spec.head_dim,
-        dtype=request.dtype,
     )
 
 

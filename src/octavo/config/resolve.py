@@ -42,11 +42,13 @@ def resolve(config: EngineConfig, model: ModelFacts, machine: MachineFacts) -> R
     step_tokens = _step_tokens(config)
     most_tokens = _most_step_tokens(config, step_tokens, model.spec)
     work = work_bytes(model.spec, max_num_seqs=max_num_seqs, num_step_tokens=most_tokens)
-    weights = model.weight_bytes[dtype]
+    storage_dtype: Dtype = "float32" if kernels.kernel_backend == "reference" else dtype
+    weights = model.weight_bytes[storage_dtype]
     fit = fit_memory(
         FitRequest(
             spec=model.spec,
             dtype=dtype,
+            storage_dtype=storage_dtype,
             block_size=config.cache.block_size,
             max_num_seqs=max_num_seqs,
             max_chunk=step_tokens if config.scheduler.enable_chunked_prefill else None,

@@ -20,7 +20,7 @@ class ModelFacts:
 
     spec: ModelSpec
     weight_bytes: Mapping[Dtype, int]
-    """Bytes of the weights in memory, by compute dtype."""
+    """Bytes of the weights in memory, by the dtype they are stored in there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

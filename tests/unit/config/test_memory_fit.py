@@ -18,6 +18,7 @@ def request(**changes):
     asked = FitRequest(
         spec=llama_facts().spec,
         dtype="bfloat16",
+        storage_dtype="bfloat16",
         block_size=32,
         max_num_seqs=4,
         max_chunk=4096,
@@ -49,12 +50,12 @@ def refusal(**changes):
         ({"num_blocks_override": 11}, 11, 320),
         ({"available_bytes": 2 * GIB + 20 * PAGE}, 10, 9 * 32),
         ({"kv_cache_memory_bytes": 2 * PAGE, "max_model_len": 32}, 2, 32),
-        ({"dtype": "float32", "max_num_seqs": 256}, 3 * GIB // (2 * PAGE), 8192),
+        ({"storage_dtype": "float32", "max_num_seqs": 256}, 3 * GIB // (2 * PAGE), 8192),
     ],
 )
 def test_pool_and_length(changes, num_blocks, max_model_len):
     fit = fit_memory(request(**changes))
-    page = fit.cache.page_bytes
+    page = 2 * PAGE if changes.get("storage_dtype") == "float32" else PAGE
     assert (fit.cache.num_blocks, fit.max_model_len) == (num_blocks, max_model_len)
     assert fit.kv_bytes == num_blocks * page
 

@@ -65,7 +65,15 @@ def test_dtype(given, checkpoint_dtype, backends, expected):
         machine=machine_facts(kernel_backends=backends),
     )
     assert config.model.dtype == config.cache.spec.dtype == config.options.model.dtype == expected
-    assert config.budget.weights_bytes == llama_facts().weight_bytes[expected]
+
+
+def test_the_reference_back_end_holds_bfloat16_in_twice_the_memory():
+    given = {"dtype": "bfloat16", "num_gpu_blocks_override": 10}
+    native = resolved(given)
+    reference = resolved({**given, "kernel_backend": "reference"})
+    assert reference.cache.spec == native.cache.spec
+    assert reference.budget.kv_bytes == 2 * native.budget.kv_bytes
+    assert reference.budget.weights_bytes == 2 * native.budget.weights_bytes
 
 
 @pytest.mark.parametrize(
