@@ -11,7 +11,6 @@ Thread: one at a time.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -19,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from octavo.base.errors import InvariantError
-from octavo.kernels.ops import ForwardBatch, OpTable, SampleResult, Tensor
+from octavo.kernels.ops import OpTable, SampleResult, Tensor
+from octavo.models.cost import CostModel, StepCost
 from octavo.models.interface import Model
 from octavo.proto.kv import KvCacheSpec
 from octavo.proto.plan import StepPlan
@@ -33,8 +33,6 @@ from octavo.runner.sampling import as_token_logprobs, build_sample_batch
 from octavo.runner.sampling_table import SamplingTable
 
 Mask = npt.NDArray[np.bool_]
-StepCost = Callable[[ForwardBatch], tuple[int, int]]
-"""Bytes and FLOPs that a batch needs at least."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,12 +66,12 @@ class ModelRunner:
         max_num_seqs: int,
         max_model_len: int,
         max_num_batched_tokens: int,
-        cost: StepCost | None = None,
+        cost_model: CostModel | None = None,
     ) -> None:
         self.cache = ops.allocate_kv(cache_spec)
         self._model = model
         self._ops = ops
-        self._cost = cost
+        self._cost_model = cost_model
         self._max_num_batched_tokens = max_num_batched_tokens
         vocab_size = model.spec.vocab_size
         self._rows = TokenRows(max_num_seqs=max_num_seqs, max_model_len=max_model_len, vocab_size=vocab_size)
@@ -125,7 +123,7 @@ class ModelRunner:
             self._collect_prompt_logprobs(batch, hidden, outcome, failed)
             self._sample(batch, hidden, outcome, failed)
         sampled = perf_counter()
-        planned_bytes, planned_flops = self._cost(batch.forward) if self._cost and batch.num_tokens else (0, 0)
+        cost = self._cost_of(batch)
         return StepResult(
             step_id=plan.step_id,
             epoch=plan.epoch,
@@ -137,8 +135,8 @@ class ModelRunner:
                 batch_s=prepared.batch_s + resolved - started,
                 forward_s=forward_s,
                 sample_s=sampled - resolved - forward_s,
-                planned_bytes=planned_bytes,
-                planned_flops=planned_flops,
+                planned_bytes=cost.num_bytes,
+                planned_flops=cost.num_flops,
             ),
         )
 
@@ -203,6 +201,12 @@ class ModelRunner:
             good = good & np.array([index not in failed for index in indices])
         self._rows.record(rows_idx[good], positions[good], result.token_ids[good])
         _fill(outcome, indices, good, result)
+
+    def _cost_of(self, batch: StepBatch) -> StepCost:
+        if self._cost_model is None or not batch.num_tokens:
+            return StepCost(num_bytes=0, num_flops=0)
+        forward = batch.forward
+        return self._cost_model.step(batch.entries.num_tokens, forward.seq_lens, len(forward.logit_rows))
 
     def _why_unsampled(self, row: int) -> str:
         if self._sampling.is_special[row]:

@@ -38,8 +38,8 @@ class SpecialSampling:
     """`biases` as arrays."""
     early_bias: Bias | None
     """`biases` and `early_bans` as arrays."""
-    bad_words: tuple[tuple[tuple[int, ...], int], ...]
-    """(tokens before, token that would complete the word), for words of two and more tokens."""
+    bad_words: Mapping[int, tuple[tuple[tuple[int, ...], int], ...]]
+    """Last token but one -> (tokens before, token that would complete the word), for words of two and more tokens."""
     max_bad_prefix: int
     allowed: IntArray | None
     logprob_token_ids: IntArray | None
@@ -47,7 +47,7 @@ class SpecialSampling:
     def bias_after(self, output_ids: IntArray) -> Bias | None:
         """What to add to the logits of the token that follows the output so far [N]."""
         num_output = len(output_ids)
-        completed = self._completed_by(output_ids) if self.bad_words else ()
+        completed = self._completed_by(output_ids) if self.bad_words and num_output else ()
         if not completed:
             return self.early_bias if num_output < self.min_tokens else self.bias
         bans = set(completed) | (self.early_bans if num_output < self.min_tokens else set())
@@ -55,8 +55,11 @@ class SpecialSampling:
 
     def _completed_by(self, output_ids: IntArray) -> list[int]:
         """Tokens that would complete a bad word here."""
+        words = self.bad_words.get(int(output_ids[-1]), ())
+        if not words:
+            return []
         tail = tuple(output_ids[-self.max_bad_prefix :].tolist())
-        return [last for before, last in self.bad_words if tail[-len(before) :] == before]
+        return [last for before, last in words if tail[-len(before) :] == before]
 
 
 class SamplingTable:
@@ -116,7 +119,7 @@ class SamplingTable:
         for name, token_ids in lists.items():
             if token_ids is not None and (token_ids.min() < 0 or token_ids.max() >= self._vocab_size):
                 return f"{name} hold an id outside the vocabulary of {self._vocab_size}"
-        if any(last >= self._vocab_size for _, last in special.bad_words):
+        if any(last >= self._vocab_size for words in special.bad_words.values() for _, last in words):
             return f"bad_words hold an id outside the vocabulary of {self._vocab_size}"
         return None
 
@@ -129,7 +132,10 @@ def prepare_special(params: SamplingParams, eos_token_ids: tuple[int, ...]) -> S
     lists = (params.allowed_token_ids, params.logprob_token_ids)
     if not (params.has_penalties or biases or early_bans or words or any(ids is not None for ids in lists)):
         return None
-    bad_words = tuple((tuple(word[:-1]), word[-1]) for word in words if len(word) > 1)
+    bad_words: dict[int, tuple[tuple[tuple[int, ...], int], ...]] = {}
+    for *before, last in words:
+        if before:
+            bad_words[before[-1]] = (*bad_words.get(before[-1], ()), (tuple(before), last))
     return SpecialSampling(
         has_penalties=params.has_penalties,
         biases=biases,
@@ -138,7 +144,7 @@ def prepare_special(params: SamplingParams, eos_token_ids: tuple[int, ...]) -> S
         bias=as_bias(biases),
         early_bias=as_bias({**biases, **dict.fromkeys(early_bans, -np.inf)}),
         bad_words=bad_words,
-        max_bad_prefix=max((len(before) for before, _ in bad_words), default=0),
+        max_bad_prefix=max(map(len, words), default=1) - 1,
         allowed=as_ids(params.allowed_token_ids),
         logprob_token_ids=as_ids(params.logprob_token_ids, keep_order=True),
     )

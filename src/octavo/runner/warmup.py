@@ -11,13 +11,13 @@ from octavo.proto.kv import KvCacheSpec
 from octavo.proto.plan import NewSequence, StepPlan
 from octavo.proto.sampling import SamplingParams
 
-MAX_WARMUP_TOKENS = 512
+MAX_WARMUP_TOKENS = 64
 
 
 def make_warmup_plans(
     spec: KvCacheSpec, *, max_num_seqs: int, max_model_len: int, max_num_batched_tokens: int
 ) -> list[StepPlan]:
-    """One prompt as long as a step allows (512 at most), one decode of it, and the end. Needs all blocks to be free.
+    """One prompt as long as a step allows (64 at most), one decode of it, and the end. Needs all blocks to be free.
 
     An empty list when the pool cannot hold even a prompt of one token.
     """

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from fakes.fake_model import FULL, VOCAB, WINDOW, FakeModel, FakeOps, expected_logits, make_cache_spec
+from fakes.fake_model import FULL, VOCAB, WINDOW, FakeModel, FakeOps, expected_logits, make_cache_spec, make_spec
 from fakes.plans import GREEDY, blocks_for, plan, sequence
 
 from octavo.base.errors import InvariantError
+from octavo.models.cost import CostModel
 from octavo.proto.sampling import SamplingParams
 from octavo.runner import ModelRunner
 
@@ -290,8 +291,10 @@ def test_listed_logprobs_take_the_place_of_the_best():
 
 
 def test_timings_and_planned_work_are_reported():
-    runner = make_runner(cost=lambda batch: (10 * len(batch.tokens), 7))
+    cost_model = CostModel(make_spec(), weight_bits=16, kv_itemsize=4)
+    runner = make_runner(cost_model=cost_model)
     result = runner.execute(plan(4, [(0, 0, 2, True)], new=[sequence(0, [4, 5])], new_blocks=rows_blocks(0), epoch=6))
     assert (result.step_id, result.epoch) == (4, 6)
-    assert (result.timings.planned_bytes, result.timings.planned_flops) == (20, 7)
+    expected = cost_model.step([2], [2], 1)
+    assert (result.timings.planned_bytes, result.timings.planned_flops) == (expected.num_bytes, expected.num_flops)
     assert min(result.timings.batch_s, result.timings.forward_s, result.timings.sample_s) > 0
