@@ -1,0 +1,23 @@
+"""Models on disk: opening, tokenizers, finding and fetching. See docs/architecture.md."""
+
+from octavo.loading.aliases import ALIASES, DEFAULT_MODEL
+from octavo.loading.cache import CachedModel, list_cached
+from octavo.loading.checkpoint import Checkpoint, open_checkpoint
+from octavo.loading.pull import pull
+from octavo.loading.resolve import resolve_model
+from octavo.loading.stored_tensor import StoredTensor, check_shape
+from octavo.loading.tokenizer import Tokenizer
+
+__all__ = [
+    "ALIASES",
+    "DEFAULT_MODEL",
+    "CachedModel",
+    "Checkpoint",
+    "StoredTensor",
+    "Tokenizer",
+    "check_shape",
+    "list_cached",
+    "open_checkpoint",
+    "pull",
+    "resolve_model",
+]

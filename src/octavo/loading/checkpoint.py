@@ -1,0 +1,108 @@
+"""Checkpoint: one model on disk, opened. Spec, tensors by Hugging Face name, tokenizer, defaults for generation.
+
+Owns: telling formats apart, the life of the mapped files.   Does not own: any format.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Literal
+
+from octavo.base.errors import LoadError, ModelNotFoundError
+from octavo.config.model_spec import ModelSpec
+from octavo.loading.gguf import MAGIC
+from octavo.loading.stored_tensor import StoredTensor
+from octavo.loading.tokenizer import Tokenizer
+
+
+class Checkpoint:
+    """Weights stay in their files until they are read. Use as a context manager, or call `close`."""
+
+    def __init__(
+        self,
+        path: Path,
+        spec: ModelSpec,
+        tensors: Mapping[str, StoredTensor],
+        *,
+        tokenizer_loader: Callable[[], Tokenizer],
+        closers: Iterable[Callable[[], None]],
+        chat_template: str | None = None,
+        generation_defaults: Mapping[str, object] | None = None,
+    ) -> None:
+        self.path = path
+        self.spec = spec
+        self.chat_template = chat_template
+        self.generation_defaults = dict(generation_defaults or {})
+        self._tensors = dict(tensors)
+        self._tokenizer_loader = tokenizer_loader
+        self._closers = tuple(closers)
+
+    @property
+    def tensor_names(self) -> list[str]:
+        """Sorted."""
+        return sorted(self._tensors)
+
+    def has_tensor(self, name: str) -> bool:
+        return name in self._tensors
+
+    def tensor(self, name: str) -> StoredTensor:
+        """Raises LoadError naming the tensor when the files do not have it."""
+        tensor = self._tensors.get(name)
+        if tensor is None:
+            raise LoadError(f"{self.path}: tensor {name!r} is missing")
+        return tensor
+
+    def num_weight_bytes(self, dtype: Literal["float32", "bfloat16"]) -> int:
+        """Bytes of all weights expanded to `dtype`; vectors stay float32."""
+        matrix_item = 4 if dtype == "float32" else 2
+        return sum(
+            math.prod(tensor.shape) * (matrix_item if len(tensor.shape) > 1 else 4) for tensor in self._tensors.values()
+        )
+
+    def load_tokenizer(self) -> Tokenizer:
+        """A new tokenizer each time: keep it. Raises LoadError."""
+        return self._tokenizer_loader()
+
+    def close(self) -> None:
+        """Unmap the files. Arrays that were read stay valid. Safe to call twice."""
+        for close in self._closers:
+            close()
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_checkpoint(path: Path) -> Checkpoint:
+    """Open a GGUF file, or a Hugging Face folder with config.json and safetensors.
+
+    Reads headers and metadata only. Raises LoadError naming file and tensor or key.
+    """
+    from octavo.loading.gguf_checkpoint import open_gguf
+
+    if path.is_dir():
+        if (path / "config.json").exists():
+            raise NotImplementedError
+        candidates = sorted(path.glob("*.gguf"))
+        if len(candidates) == 1:
+            return open_gguf(candidates[0])
+        found = (
+            f"{len(candidates)} GGUF files, give the path of one" if candidates else "no config.json and no GGUF file"
+        )
+        raise LoadError(f"{path}: the folder has {found}")
+    if not path.exists():
+        raise ModelNotFoundError(f"{path}: no such file or folder")
+    if path.suffix == ".safetensors":
+        raise LoadError(f"{path}: give the folder with config.json, not the file with the weights")
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(MAGIC))
+    except OSError as error:
+        raise LoadError(f"{path}: cannot be read ({error.strerror or error})") from error
+    if head != MAGIC:
+        raise LoadError(f"{path}: neither a GGUF file nor a folder with config.json")
+    return open_gguf(path)

@@ -1,0 +1,111 @@
+"""One tensor of a checkpoint, still in its mapped file; expanded row range by row range when asked.
+
+Owns: the meaning of rows, undoing the row permutation of GGUF's llama files.   Does not own: file formats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from octavo.base.errors import LoadError
+from octavo.loading.dequantize import dequantize_bf16, dequantize_f32
+from octavo.loading.mapped_file import ByteArray, MappedFile
+from octavo.loading.storage import StorageFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorLayout:
+    """How the file's rows differ from the rows that are promised."""
+
+    interleaved_head_dim: int | None = None
+    """Set: within each head of that many rows the file holds pairs (i, i + D/2) side by side; undone on reading."""
+    add: float = 0.0
+    """Added to each element: GGUF holds Gemma's norm weights as 1 + w."""
+
+
+class StoredTensor:
+    """Implements `kernels.ops.WeightTensor`. `shape` is logical: matrices are [out, in]; rows are along axis 0."""
+
+    def __init__(
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        format: StorageFormat,
+        file: MappedFile,
+        offset: int,
+        layout: TensorLayout | None = None,
+    ) -> None:
+        self.name = name
+        self.shape = shape
+        self.format = format
+        self._file = file
+        self._offset = offset
+        self._layout = layout or TensorLayout()
+
+    @property
+    def storage(self) -> str:
+        return self.format.name
+
+    @property
+    def num_bytes(self) -> int:
+        """As stored."""
+        return self.format.num_bytes(math.prod(self.shape))
+
+    def read_f32(self, start: int = 0, stop: int | None = None) -> npt.NDArray[np.float32]:
+        """Rows [start, stop) as a fresh float32 array [stop - start, ...]. Peak memory: the result, plus two heads."""
+        values: npt.NDArray[np.float32] = self._read(dequantize_f32, start, stop)
+        if self._layout.add:
+            values += np.float32(self._layout.add)
+        return values
+
+    def read_bf16(self, start: int = 0, stop: int | None = None) -> npt.NDArray[np.uint16]:
+        """The same as the bits of bfloat16, rounded to nearest even."""
+        if self._layout.add:
+            raise LoadError(f"tensor {self.name!r}: a norm weight is read as float32 only")
+        values: npt.NDArray[np.uint16] = self._read(dequantize_bf16, start, stop)
+        return values
+
+    def drop(self) -> None:
+        """Give the file's pages back. Safe to call twice, and to read again afterwards."""
+        self._file.drop(self._offset, self.num_bytes)
+
+    def _read(
+        self, expand: Callable[[StorageFormat, ByteArray], Any], start: int, stop: int | None
+    ) -> npt.NDArray[Any]:
+        num_rows = self.shape[0]
+        stop = num_rows if stop is None else stop
+        if not 0 <= start <= stop <= num_rows:
+            raise IndexError(f"tensor {self.name!r}: rows [{start}, {stop}) of {num_rows}")
+        if len(self.shape) == 1 and self.format.block_size > 1:
+            values = expand(self.format, self._file.view(self._offset, self.num_bytes))
+            return np.array(values[start:stop])
+        head_dim = self._layout.interleaved_head_dim
+        if head_dim is None:
+            return self._read_file_rows(expand, start, stop)
+        first = start // head_dim * head_dim
+        last = -(-stop // head_dim) * head_dim
+        rows = self._read_file_rows(expand, first, last)
+        tail = self.shape[1:]
+        rows = rows.reshape(-1, head_dim // 2, 2, *tail).swapaxes(1, 2).reshape(last - first, *tail)
+        return rows if (first, last) == (start, stop) else rows[start - first : stop - first].copy()
+
+    def _read_file_rows(
+        self, expand: Callable[[StorageFormat, ByteArray], Any], start: int, stop: int
+    ) -> npt.NDArray[Any]:
+        tail = self.shape[1:]
+        row_bytes = self.format.num_bytes(math.prod(tail))
+        data = self._file.view(self._offset + start * row_bytes, (stop - start) * row_bytes)
+        values: npt.NDArray[Any] = expand(self.format, data).reshape(stop - start, *tail)
+        return values
+
+
+def check_shape(tensor: StoredTensor, expected: tuple[int, ...]) -> None:
+    """Raise LoadError naming the tensor when its shape is not the one the model needs."""
+    if tensor.shape != expected:
+        raise LoadError(f"tensor {tensor.name!r} has shape {tensor.shape}, the model needs {expected}")
