@@ -47,7 +47,9 @@ COMMANDS: dict[str, Command] = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     try:
-        return dispatch(list(sys.argv[1:] if argv is None else argv))
+        code = dispatch(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return code
     except (ConfigError, UsageError) as error:
         print_error(error)
         return EXIT_USAGE
@@ -81,7 +83,7 @@ def dispatch(argv: list[str]) -> int:
     if getattr(args, "print_config", False):
         from octavo.cli.print_config import print_config
 
-        print(print_config(config_from_args(args)), end="")
+        print_config(config_from_args(args))
         return 0
     return int(module.run(args))
 

@@ -1,11 +1,14 @@
 import subprocess
 import sys
+import types
 
 import pytest
+from fakes.model_facts import llama_facts, machine_facts
 
 import octavo
 from octavo.base.errors import LoadError
 from octavo.cli.main import COMMANDS, main
+from octavo.config.resolve import resolve
 
 HEAVY = ("numpy", "tokenizers", "msgspec", "asyncio", "yaml", "jinja2", "huggingface_hub", "rich", "octavo._native")
 
@@ -88,7 +91,9 @@ def test_a_bug_keeps_its_traceback(command):
         main(["try"])
 
 
-def test_a_reader_that_goes_away_is_no_traceback():
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_goes_away_is_no_traceback(monkeypatch, unbuffered):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     script = "import sys; from octavo.cli.main import main; sys.exit(main(['collect-env']))"
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.close()
@@ -108,3 +113,16 @@ def test_help_and_version_import_nothing_heavy(argv):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_print_config_prints_what_the_engine_would_run_with(command, capsys, monkeypatch):
+    def resolve_options(config):
+        return resolve(config, llama_facts(), machine_facts())
+
+    build = types.SimpleNamespace(resolve_options=resolve_options)
+    monkeypatch.setitem(sys.modules, "octavo.engine.build", build)
+    assert main(["try", "--print-config", "--max-model-len", "1k"]) == 0
+    assert command.args is None
+    printed = capsys.readouterr().out
+    assert "max_model_len: 1000\n" in printed
+    assert "dtype: bfloat16\n" in printed

@@ -114,3 +114,15 @@ def test_flags_of_nested_commands_are_suggested():
     assert problems(parser, "latency", "--num-iter=3") == [
         "--num-iter='3': is not an option; did you mean --num-iters?"
     ]
+
+
+def test_nested_commands_have_the_same_help_and_engine_flags():
+    parser = CommandParser(prog="octavo bench")
+    nested = parser.add_subparsers(dest="kind", required=True).add_parser("latency")
+    add_engine_flags(nested)
+    args = parser.parse_args(normalize_argv(["latency", "--max_model_len", "8k", "--async-scheduling"]))
+    assert (args.kind, args.max_model_len, args.async_scheduling) == ("latency", "8k", "true")
+    assert "--help=GROUP" in nested.help_on("short")
+    assert problems(parser, "latency", "--quantization", "awq") == [
+        "--quantization='awq': the format is read from the files; leave it out"
+    ]
