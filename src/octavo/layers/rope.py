@@ -20,9 +20,11 @@ def rope_frequencies(spec: RopeSpec, head_dim: int) -> FloatArray:
     exponents = np.arange(0, head_dim, 2, dtype=np.float32) / np.float32(head_dim)
     frequencies = np.float32(1) / np.float32(spec.theta) ** exponents
     if spec.scaling == "linear":
-        return np.asarray(frequencies / np.float32(spec.factor))
-    if spec.scaling == "llama3":
-        return _stretch_long_waves(frequencies, spec)
+        frequencies = np.asarray(frequencies / np.float32(spec.factor))
+    elif spec.scaling == "llama3":
+        frequencies = _stretch_long_waves(frequencies, spec)
+    if spec.freq_factors is not None:
+        frequencies = frequencies / np.asarray(spec.freq_factors, np.float32)
     return frequencies
 
 
