@@ -11,35 +11,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from octavo.base.clock import Clock
 from octavo.base.errors import EngineDeadError
 from octavo.base.log import get_logger
 from octavo.core.events import SchedulerStats
 from octavo.core.scheduler import Scheduler
+from octavo.executor.interface import Executor
 from octavo.proto.output import RequestDelta
 from octavo.proto.plan import StepPlan
 from octavo.proto.request import NewRequest
 from octavo.proto.result import StepResult
 
 logger = get_logger(__name__)
-
-
-class Executor(Protocol):
-    """What the loop needs of an executor. It runs plans in the order in which they were submitted."""
-
-    def submit(self, plan: StepPlan) -> Future[StepResult]:
-        """Queue a plan; never blocks. The future fails when the step did; with EngineDeadError when all is over."""
-        ...
-
-    def check_health(self) -> None:
-        """Raises EngineDeadError when no more plans can run."""
-        ...
-
-    def shutdown(self) -> None:
-        """Release the device. Idempotent."""
-        ...
 
 
 class StepInFlight(NamedTuple):

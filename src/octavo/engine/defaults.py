@@ -1,14 +1,17 @@
 """Sampling parameters a model brings along: which apply when the caller gives none, and what ends a text.
 
-Owns: reading `generation_config.json` values, vLLM's rules for them.   Does not own: finding the file (loading).
+Owns: `generation_config.json` values and vLLM's rules for them.   Does not own: reading the model's own (loading).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from octavo.base.errors import ConfigError, ConfigProblem
 from octavo.proto.sampling import SamplingParams
 
 _SAMPLING_KEYS = {
@@ -31,6 +34,27 @@ class EndTokens:
 
     eos: tuple[int, ...]
     stop: tuple[int, ...] = ()
+
+
+def read_generation_config(
+    source: str, of_the_model: Mapping[str, object], overrides: Mapping[str, object]
+) -> dict[str, object]:
+    """The defaults that hold: `source` is "auto" (the model's), "vllm" (none) or a folder; overrides win.
+
+    Raises ConfigError for a folder without a readable generation_config.json.
+    """
+    if source == "auto":
+        chosen = dict(of_the_model)
+    elif source == "vllm":
+        chosen = {}
+    else:
+        path = Path(source) / "generation_config.json"
+        try:
+            chosen = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            remedy = f"{path} cannot be read ({error}); use auto, vllm or a folder that has one"
+            raise ConfigError([ConfigProblem("generation_config", source, remedy)]) from None
+    return {**chosen, **overrides}
 
 
 def default_sampling_params(generation_config: Mapping[str, object]) -> SamplingParams:

@@ -9,7 +9,7 @@ that came without a seed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from octavo.base.errors import ValidationError
@@ -51,6 +51,8 @@ class ModelDefaults:
 
     sampling: SamplingParams
     end_tokens: EndTokens
+    chat_template: str | None = None
+    """The engine's, in place of the one in the model's files."""
 
 
 class InputProcessor:
@@ -81,6 +83,8 @@ class InputProcessor:
 
     def render_chat(self, messages: Sequence[ChatMessage], options: ChatOptions) -> Prompt:
         """A conversation as token ids. Raises ValidationError."""
+        if options.chat_template is None and self._defaults.chat_template is not None:
+            options = replace(options, chat_template=self._defaults.chat_template)
         return render_chat(messages, self._tokenizer, options)
 
     def prepare(

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NotRequired, Protocol, TypedDict, TypeGuard
+from pathlib import Path
+from typing import Any, NotRequired, Protocol, TypedDict, cast
 
-from octavo.base.errors import ValidationError
+from octavo.base.errors import ConfigError, ConfigProblem, ValidationError
 
 
 class TextPrompt(TypedDict):
@@ -60,16 +61,19 @@ class PromptTokenizer(Protocol):
     ) -> str | list[int]: ...
 
 
-def is_one_prompt(prompts: object) -> TypeGuard[PromptType]:
-    """True for a single prompt, False for a sequence of prompts. An empty list holds no prompts."""
-    if isinstance(prompts, str | Mapping):
-        return True
-    return isinstance(prompts, list | tuple) and bool(prompts) and isinstance(prompts[0], int)
+def list_prompts(prompts: PromptType | Sequence[PromptType]) -> list[PromptType]:
+    """One prompt of any form, or a sequence of them, as a list. An empty list holds no prompts."""
+    is_ids = isinstance(prompts, list | tuple) and bool(prompts) and isinstance(prompts[0], int)
+    is_one = is_ids or isinstance(prompts, str | Mapping)
+    return [cast(PromptType, prompts)] if is_one else list(cast(Sequence[PromptType], prompts))
 
 
-def is_one_conversation(messages: object) -> TypeGuard[Sequence[ChatMessage]]:
-    """True for a list of messages, False for a list of conversations."""
-    return isinstance(messages, Sequence) and bool(messages) and isinstance(messages[0], Mapping)
+def list_conversations(
+    messages: Sequence[ChatMessage] | Sequence[Sequence[ChatMessage]],
+) -> list[Sequence[ChatMessage]]:
+    """One conversation, or a sequence of them, as a list."""
+    is_one = bool(messages) and isinstance(messages[0], Mapping)
+    return [cast(Sequence[ChatMessage], messages)] if is_one else list(cast(Sequence[Sequence[ChatMessage]], messages))
 
 
 def read_prompt(prompt: PromptType, tokenizer: PromptTokenizer | None) -> Prompt:
@@ -136,6 +140,16 @@ class ChatOptions:
     tools: Sequence[Mapping[str, Any]] | None = None
     template_kwargs: Mapping[str, Any] | None = None
     """Further variables for the template."""
+
+
+def read_chat_template(source: str | None) -> str | None:
+    """The `--chat-template` option: the path of a file, or the template itself. Raises ConfigError."""
+    if source is None or "{" in source or "\n" in source:
+        return source
+    try:
+        return Path(source).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError([ConfigProblem("chat_template", source, f"cannot be read ({error})")]) from None
 
 
 def render_chat(messages: Sequence[ChatMessage], tokenizer: PromptTokenizer | None, options: ChatOptions) -> Prompt:

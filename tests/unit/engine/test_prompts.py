@@ -4,7 +4,7 @@ import pytest
 from fakes.byte_tokenizer import ByteTokenizer
 
 from octavo.base.errors import ValidationError
-from octavo.engine.prompts import ChatOptions, Prompt, is_one_conversation, is_one_prompt, read_prompt, render_chat
+from octavo.engine.prompts import ChatOptions, Prompt, list_conversations, list_prompts, read_prompt, render_chat
 
 TOKENIZER = ByteTokenizer()
 
@@ -48,11 +48,20 @@ def test_text_without_a_tokenizer_is_refused():
         read_prompt("ab", None)
 
 
-def test_one_prompt_is_told_from_many():
-    assert all(is_one_prompt(p) for p in ("a", [1, 2], {"prompt": "a"}))
-    assert not any(is_one_prompt(p) for p in (["a"], [[1]], [{"prompt": "a"}], []))
-    assert is_one_conversation([{"role": "user", "content": "a"}])
-    assert not is_one_conversation([[{"role": "user", "content": "a"}]])
+@pytest.mark.parametrize("one", ["a", [1, 2], (1, 2), {"prompt": "a"}])
+def test_one_prompt_is_a_list_of_one(one):
+    assert list_prompts(one) == [one]
+
+
+@pytest.mark.parametrize("many", [["a", [1]], [[1]], [{"prompt": "a"}], ("a", "b"), []])
+def test_many_prompts_stay_many(many):
+    assert list_prompts(many) == list(many)
+
+
+def test_one_conversation_is_a_list_of_one():
+    messages = [{"role": "user", "content": "a"}]
+    assert list_conversations(messages) == [messages]
+    assert list_conversations([messages, messages]) == [messages, messages]
 
 
 def test_a_text_gets_special_tokens_and_a_chat_does_not_get_them_twice():

@@ -1,0 +1,197 @@
+"""The composition root: from a configuration to a running engine.
+
+Owns: the order of start-up, and which concrete class plays which part; nothing else names them.
+Does not own: any of the parts.
+Each part gets the values it needs, never the configuration. Runner, models and kernels are imported late: a front end
+that talks to an engine elsewhere does not load them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from octavo.base.clock import Clock, MonotonicClock
+from octavo.base.log import get_logger
+from octavo.config.machine import read_machine
+from octavo.config.resolve import resolve
+from octavo.config.resolved import ModelFacts, ResolvedConfig
+from octavo.config.schema import EngineConfig, KernelBackend
+from octavo.core.budget import SchedulerLimits
+from octavo.core.kv.manager import KvManager
+from octavo.core.policy import make_policy
+from octavo.core.scheduler import Scheduler
+from octavo.engine.client import InProcessClient
+from octavo.engine.core import EngineCore
+from octavo.engine.defaults import default_sampling_params, find_end_tokens, read_generation_config
+from octavo.engine.frontend import FrontEnd
+from octavo.engine.inputs import InputProcessor, ModelDefaults
+from octavo.engine.outputs import OutputProcessor
+from octavo.engine.prompts import read_chat_template
+from octavo.engine.timeline import Timeline
+from octavo.engine.validate import RequestLimits
+from octavo.executor.interface import Executor
+from octavo.loading import Checkpoint, Tokenizer, open_checkpoint, resolve_model
+
+logger = get_logger(__name__)
+
+Progress = Callable[[int, int], None]
+"""Called with (parts of the weights loaded, parts in all)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """A running engine in this process, and what a front end needs to use it."""
+
+    config: ResolvedConfig
+    tokenizer: Tokenizer | None
+    inputs: InputProcessor
+    front_end: FrontEnd
+    timeline: Timeline
+
+
+def build_engine(config: EngineConfig, *, progress: Progress | None = None) -> Engine:
+    """Load the model and start everything. Raises ConfigError, LoadError and what they derive from.
+
+    Cost: reads the weights once; the phases are in `timeline`.
+    """
+    clock = MonotonicClock()
+    timeline = Timeline(clock)
+    machine = read_machine(kernel_backends=_kernel_backends())
+    timeline.mark("machine")
+    with _open_model(config) as checkpoint:
+        facts = _model_facts(checkpoint)
+        timeline.mark("checkpoint")
+        resolved = resolve(config, facts, machine)
+        logger.info("memory: %s", resolved.budget)
+        tokenizer = _load_tokenizer(config, checkpoint)
+        timeline.mark("tokenizer")
+        executor = _load_executor(checkpoint, resolved, timeline, progress)
+        inputs = _make_inputs(checkpoint, tokenizer, resolved)
+    client = InProcessClient(_make_core(resolved, executor, clock))
+    front_end = FrontEnd(client, OutputProcessor(tokenizer), clock)
+    timeline.mark("front end")
+    logger.info("ready in %s", timeline)
+    return Engine(config=resolved, tokenizer=tokenizer, inputs=inputs, front_end=front_end, timeline=timeline)
+
+
+def resolve_options(config: EngineConfig) -> ResolvedConfig:
+    """What build_engine would run with, found without loading weights: for `--print-config`. Raises the same."""
+    machine = read_machine(kernel_backends=_kernel_backends())
+    with _open_model(config) as checkpoint:
+        return resolve(config, _model_facts(checkpoint), machine)
+
+
+def _model_facts(checkpoint: Checkpoint) -> ModelFacts:
+    return ModelFacts(
+        spec=checkpoint.spec,
+        weight_bytes={dtype: checkpoint.num_weight_bytes(dtype) for dtype in ("float32", "bfloat16")},
+    )
+
+
+def _kernel_backends() -> tuple[KernelBackend, ...]:
+    from octavo.kernels.dispatch import available_backends
+
+    return available_backends()
+
+
+def _open_model(config: EngineConfig) -> Checkpoint:
+    model = config.model
+    path = resolve_model(model.model, download_dir=model.download_dir, revision=model.revision, token=model.hf_token)
+    return open_checkpoint(path)
+
+
+def _load_tokenizer(config: EngineConfig, checkpoint: Checkpoint) -> Tokenizer | None:
+    if config.model.skip_tokenizer_init:
+        return None
+    if config.model.tokenizer is None:
+        return checkpoint.load_tokenizer()
+    path = resolve_model(config.model.tokenizer, revision=config.model.tokenizer_revision, token=config.model.hf_token)
+    with open_checkpoint(path) as other:
+        return other.load_tokenizer()
+
+
+def _load_executor(
+    checkpoint: Checkpoint, resolved: ResolvedConfig, timeline: Timeline, progress: Progress | None
+) -> Executor:
+    """Kernels, weights, KV memory, and one warm-up of each path."""
+    from octavo.executor.inproc import InProcessExecutor
+    from octavo.kernels.dispatch import make_ops
+    from octavo.models.cost import CostModel
+    from octavo.models.load import load_model
+    from octavo.runner.runner import ModelRunner
+    from octavo.runner.warmup import make_warmup_plans
+
+    kernels, scheduler = resolved.kernels, resolved.scheduler
+    ops = make_ops(kernels.kernel_backend, resolved.model.dtype, num_threads=kernels.num_threads)
+    timeline.mark("kernels")
+    model = load_model(checkpoint, ops, resolved.model.max_model_len, progress)
+    timeline.mark("weights")
+    limits = {
+        "max_num_seqs": scheduler.max_num_seqs,
+        "max_model_len": resolved.model.max_model_len,
+        "max_num_batched_tokens": scheduler.max_num_batched_tokens,
+    }
+    itemsize = 4 if resolved.model.dtype == "float32" else 2
+    cost_model = CostModel(checkpoint.spec, weight_bits=8 * itemsize, kv_itemsize=itemsize)
+    runner = ModelRunner(model, ops, resolved.cache.spec, cost_model=cost_model, **limits)
+    executor = InProcessExecutor(runner, scheduler.max_concurrent_steps)
+    timeline.mark("KV memory")
+    for plan in make_warmup_plans(resolved.cache.spec, **limits):
+        executor.submit(plan).result()
+    timeline.mark("warm-up")
+    return executor
+
+
+def _make_inputs(checkpoint: Checkpoint, tokenizer: Tokenizer | None, resolved: ResolvedConfig) -> InputProcessor:
+    options = resolved.options.model
+    generation_config = read_generation_config(
+        options.generation_config, checkpoint.generation_defaults, options.override_generation_config
+    )
+    return InputProcessor(
+        tokenizer,
+        RequestLimits(
+            vocab_size=checkpoint.spec.vocab_size,
+            max_model_len=resolved.model.max_model_len,
+            max_logprobs=options.max_logprobs,
+        ),
+        ModelDefaults(
+            sampling=default_sampling_params(generation_config),
+            end_tokens=find_end_tokens(
+                tokenizer.eos_token_id if tokenizer else None, checkpoint.spec.eos_token_ids, generation_config
+            ),
+            chat_template=read_chat_template(options.chat_template),
+        ),
+        engine_seed=options.seed,
+    )
+
+
+def _make_core(resolved: ResolvedConfig, executor: Executor, clock: Clock) -> EngineCore:
+    cache, limits = resolved.cache, resolved.scheduler
+    kv = KvManager(
+        cache.spec.groups,
+        num_blocks=cache.spec.num_blocks,
+        block_size=cache.spec.block_size,
+        hash_key=cache.prefix_hash_key,
+        enable_prefix_caching=cache.enable_prefix_caching,
+        model_identity=_model_identity(resolved),
+    )
+    scheduler = Scheduler(
+        SchedulerLimits(
+            max_num_seqs=limits.max_num_seqs,
+            max_num_batched_tokens=limits.max_num_batched_tokens,
+            max_model_len=resolved.model.max_model_len,
+            long_prefill_token_threshold=limits.long_prefill_token_threshold,
+            enable_chunked_prefill=limits.enable_chunked_prefill,
+            max_steps_in_flight=limits.max_concurrent_steps,
+        ),
+        kv,
+        make_policy(limits.scheduling_policy),
+    )
+    return EngineCore(scheduler, executor, clock, max_steps_in_flight=limits.max_concurrent_steps)
+
+
+def _model_identity(resolved: ResolvedConfig) -> str:
+    """What must be equal for two engines' KV to be interchangeable, beside the key."""
+    return f"{Path(resolved.options.model.model).name}:{resolved.model.dtype}"
