@@ -19,8 +19,9 @@ from types import ModuleType
 from octavo import __version__
 from octavo.base.errors import ConfigError, ConfigProblem, OctavoError
 from octavo.cli.engine_flags import config_from_args
-from octavo.cli.parser import CommandParser, UsageError, normalize_argv, unknown_problems
+from octavo.cli.parser import CommandParser, HelpShown, UsageError, normalize_argv, unknown_problems
 from octavo.config.load import suggest
+from octavo.config.schema import EngineConfig
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -62,8 +63,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader is gone (`octavo models | head`); keep the interpreter from complaining when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
-    except SystemExit as done:
-        return int(done.code or 0)
 
 
 def dispatch(argv: list[str]) -> int:
@@ -79,13 +78,25 @@ def dispatch(argv: list[str]) -> int:
         remedy = suggest(name, COMMANDS, kind="a command", otherwise="octavo --help")
         raise ConfigError([ConfigProblem(name, None, remedy)])
     module = importlib.import_module(COMMANDS[name].module)
-    args = parse(name, module, rest)
-    if getattr(args, "print_config", False):
-        from octavo.cli.print_config import print_config
-
-        print_config(config_from_args(args))
+    try:
+        args = parse(name, module, rest)
+    except HelpShown:
         return 0
+    if hasattr(args, "print_config"):
+        config = config_from_args(args)
+        _start_logging(config)
+        if args.print_config:
+            from octavo.cli.print_config import print_config
+
+            print_config(config)
+            return 0
     return int(module.run(args))
+
+
+def _start_logging(config: EngineConfig) -> None:
+    from octavo.base.log import setup_logging
+
+    setup_logging(config.observability.log_level, config.observability.log_format)
 
 
 def parse(name: str, module: ModuleType, argv: Sequence[str]) -> argparse.Namespace:

@@ -23,6 +23,10 @@ class UsageError(OctavoError):
     """The command line cannot be read."""
 
 
+class HelpShown(Exception):  # noqa: N818 - not an error
+    """Help was asked for and printed; there is nothing else to do."""
+
+
 class HelpFormatter(argparse.HelpFormatter):
     """argparse's formatter; an action may bring the text of its own left column as `.invocation`."""
 
@@ -99,7 +103,7 @@ class CommandParser(argparse.ArgumentParser):
 class _HelpAction(argparse.Action):
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
         print(parser.help_on(values), end="")
-        parser.exit(0)
+        raise HelpShown
 
 
 def _find_group(topic: str) -> str | None:

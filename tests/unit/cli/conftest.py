@@ -1,7 +1,11 @@
+import logging
+import os
+import sys
 import types
 
 import pytest
 
+from octavo.base.log import ROOT_LOGGER
 from octavo.cli import main as cli
 from octavo.cli.engine_flags import add_engine_flags
 
@@ -23,8 +27,12 @@ def command(monkeypatch):
 
     module.add_arguments, module.run = add_arguments, run
     monkeypatch.setitem(cli.COMMANDS, "try", cli.Command(module.__name__, "try it"))
-    monkeypatch.setattr(cli.importlib, "import_module", lambda name: module)
-    for name in list(cli.os.environ):
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for name in list(os.environ):
         if name.startswith("OCTAVO_"):
             monkeypatch.delenv(name)
-    return module
+    yield module
+    logger = logging.getLogger(ROOT_LOGGER)
+    logger.handlers.clear()
+    logger.setLevel(logging.NOTSET)
+    logger.propagate = True

@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 import types
@@ -7,6 +8,7 @@ from fakes.model_facts import llama_facts, machine_facts
 
 import octavo
 from octavo.base.errors import LoadError
+from octavo.base.log import get_logger
 from octavo.cli.main import COMMANDS, main
 from octavo.config.resolve import resolve
 
@@ -126,3 +128,23 @@ def test_print_config_prints_what_the_engine_would_run_with(command, capsys, mon
     printed = capsys.readouterr().out
     assert "max_model_len: 1000\n" in printed
     assert "dtype: bfloat16\n" in printed
+
+
+def test_options_are_checked_before_a_command_runs(command, capsys):
+    assert main(["try", "--max-model-len", "0"]) == 2
+    assert command.args is None
+    assert "--max-model-len='0'" in capsys.readouterr().err
+
+
+def test_log_options_take_effect_before_a_command_runs(command, capsys):
+    def run(args):
+        get_logger("octavo.try").info("hello")
+        get_logger("octavo.try").debug("not this")
+        return 0
+
+    command.run = run
+    assert main(["try", "--log-format", "json"]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert json.loads(line)["message"] == "hello"
+    assert main(["try", "--log-level", "error"]) == 0
+    assert capsys.readouterr().err == ""
