@@ -22,7 +22,7 @@ def load(checkpoint: DictCheckpoint, progress=None):
 @pytest.mark.parametrize("model_type", ["gpt_neox", "load", "decoder", "../llama", "os", "Llama", ""])
 def test_an_unknown_model_type_is_refused_by_name(model_type: str) -> None:
     checkpoint = DictCheckpoint(replace(LLAMA, model_type=model_type), tiny_tensors(LLAMA))
-    with pytest.raises(LoadError, match="model_type '.*' is not supported"):
+    with pytest.raises(LoadError, match=r"model_type '.*' is not supported"):
         load(checkpoint)
 
 

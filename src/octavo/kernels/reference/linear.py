@@ -18,6 +18,7 @@ from octavo.kernels.reference.precision import Float32s, Floats, Precision
 
 _SLICE_ROWS = 256
 """Output columns per BLAS call: a slice of up to 4096 inputs fits the second-level cache."""
+_READ_ROWS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ def pack_segments(segments: Sequence[LinearSegment], precision: Precision) -> Pa
     for segment, size in zip(segments, sizes, strict=True):
         if segment.weight.shape[1] != num_inputs:
             raise ShapeError(f"K={segment.weight.shape[1]} of {segment.weight.name} differs from K={num_inputs}")
-        weight[start : start + size] = _read(segment.weight, precision)
+        _read_into(weight[start : start + size], segment.weight, precision)
         if bias is not None and segment.bias is not None:
             bias[start : start + size] = segment.bias.read_f32()
             segment.bias.drop()
@@ -48,7 +49,9 @@ def pack_segments(segments: Sequence[LinearSegment], precision: Precision) -> Pa
 
 def pack_table(weight: WeightTensor, precision: Precision) -> PackedMatrix:
     """An embedding [V, E], which is the matrix of a tied head too."""
-    return PackedMatrix(precision.widen(_read(weight, precision)), None)
+    table = np.empty(weight.shape, precision.accumulate)
+    _read_into(table, weight, precision)
+    return PackedMatrix(table, None)
 
 
 def multiply(x: Floats, matrix: PackedMatrix, precision: Precision) -> Float32s:
@@ -71,7 +74,9 @@ def look_up(tokens: IntArray, table: PackedMatrix, scale: float) -> Float32s:
     return np.asarray(table.weight[tokens] * table.weight.dtype.type(scale), np.float32)
 
 
-def _read(weight: WeightTensor, precision: Precision) -> Float32s:
-    values = precision.as_input(weight.read_f32())
+def _read_into(out: Floats, weight: WeightTensor, precision: Precision) -> None:
+    """Fill `out` [N, K] piece by piece, so that no second copy of a large matrix ever exists."""
+    for start in range(0, len(out), _READ_ROWS):
+        rows = slice(start, start + _READ_ROWS)
+        out[rows] = precision.as_input(weight.read_f32(start, min(start + _READ_ROWS, len(out))))
     weight.drop()
-    return values
