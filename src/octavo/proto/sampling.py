@@ -88,7 +88,7 @@ class SamplingParams(
     allowed_token_ids: list[int] | None = None
     output_kind: RequestOutputKind = RequestOutputKind.CUMULATIVE
     skip_reading_prefix_cache: bool | None = None
-    """None: True where prompt_logprobs are asked for."""
+    """None: where prompt_logprobs are asked for; see `reads_prefix_cache`."""
     bad_words_token_ids: list[list[int]] | None = None
     """Internal: the token forms of `bad_words`, made by the front end."""
 
@@ -99,8 +99,6 @@ class SamplingParams(
         if self.is_greedy:
             for name, value in (("top_p", 1.0), ("top_k", 0), ("min_p", 0.0)):
                 self._keep(name, value)
-        if self.skip_reading_prefix_cache is None:
-            self._keep("skip_reading_prefix_cache", self.prompt_logprobs is not None)
         check_together(self)
 
     def _keep(self, name: str, value: object, *, warn: bool = False) -> None:
@@ -122,10 +120,7 @@ class SamplingParams(
 
     def clone(self, **changes: Any) -> Self:
         """A checked copy with some fields changed. Raises ValidationError."""
-        fields = {name: getattr(self, name) for name in self.__struct_fields__}
-        if "prompt_logprobs" in changes:
-            fields["skip_reading_prefix_cache"] = None
-        return type(self)(**(fields | changes))
+        return type(self)(**({name: getattr(self, name) for name in self.__struct_fields__} | changes))
 
     @property
     def is_greedy(self) -> bool:
@@ -144,8 +139,8 @@ class SamplingParams(
 
     @property
     def reads_prefix_cache(self) -> bool:
-        """False: every prompt position is to be computed."""
-        return not self.skip_reading_prefix_cache
+        """False: every prompt position is to be computed. Always so with prompt logprobs."""
+        return not self.skip_reading_prefix_cache and self.prompt_logprobs is None
 
     @property
     def has_penalties(self) -> bool:

@@ -47,8 +47,6 @@ def test_parameters_cannot_be_changed_afterwards():
         ({"logprobs": -1}, {"logprobs": -1}),
         ({"logit_bias": {"7": 500, 8: -1e9}}, {"logit_bias": {7: 100.0, 8: -100.0}}),
         ({"logit_bias": {}}, {"logit_bias": None}),
-        ({"prompt_logprobs": 0}, {"skip_reading_prefix_cache": True}),
-        ({"prompt_logprobs": 2, "skip_reading_prefix_cache": False}, {"skip_reading_prefix_cache": False}),
         ({"output_kind": 1}, {"output_kind": RequestOutputKind.DELTA}),
         ({"max_tokens": None, "min_tokens": 10**6}, {"max_tokens": None}),
         ({"bad_words_token_ids": []}, {"bad_words_token_ids": None}),
@@ -118,8 +116,24 @@ def test_clone_changes_only_what_is_named_and_checks_it():
         params.clone(temperature=0)
 
 
-def test_clone_without_prompt_logprobs_reads_the_prefix_cache_again():
-    assert SamplingParams(prompt_logprobs=1).clone(prompt_logprobs=None).reads_prefix_cache
+@pytest.mark.parametrize(
+    ("fields", "reads"),
+    [
+        ({}, True),
+        ({"prompt_logprobs": 0}, False),
+        ({"prompt_logprobs": 0, "skip_reading_prefix_cache": False}, False),
+        ({"skip_reading_prefix_cache": True}, False),
+        ({"skip_reading_prefix_cache": False}, True),
+    ],
+)
+def test_the_prefix_cache_is_not_read_where_asked_nor_with_prompt_logprobs(fields, reads):
+    assert SamplingParams(**fields).reads_prefix_cache is reads
+
+
+@pytest.mark.parametrize(("skip", "reads"), [(None, True), (True, False)])
+def test_a_clone_without_prompt_logprobs_keeps_only_what_was_asked_for(skip, reads):
+    params = SamplingParams(prompt_logprobs=1, skip_reading_prefix_cache=skip)
+    assert params.clone(prompt_logprobs=None).reads_prefix_cache is reads
 
 
 def test_from_optional_takes_none_as_not_given_but_for_max_tokens():
@@ -132,7 +146,5 @@ def test_derived_values():
     assert params.all_stop_token_ids == {4, 5}
     assert params.wants_logprobs
     assert params.has_penalties
-    assert params.reads_prefix_cache
     assert not SamplingParams().wants_logprobs
     assert not SamplingParams().has_penalties
-    assert not SamplingParams(prompt_logprobs=0).reads_prefix_cache
