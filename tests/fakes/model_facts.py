@@ -26,7 +26,7 @@ def llama_facts(**changes) -> ModelFacts:
         "checkpoint_dtype": "bfloat16",
     }
     spec = ModelSpec(**{**shapes, **changes})
-    return ModelFacts(spec=spec, weight_bytes={"float32": 540_000_000, "bfloat16": 270_000_000})
+    return ModelFacts(spec=spec, weight_bytes={"float32": 540_000_000, "bfloat16": 270_000_000}, file_format="gguf")
 
 
 def machine_facts(*, available_bytes: int = 8 * GIB, **changes) -> MachineFacts:

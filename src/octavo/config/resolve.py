@@ -33,6 +33,7 @@ def resolve(config: EngineConfig, model: ModelFacts, machine: MachineFacts) -> R
 
     Raises ConfigError for what this machine or model cannot do, with the value that it can.
     """
+    _check_load_format(config, model)
     kernels = resolve_kernels(config.kernels, machine)
     dtype = resolve_dtype(config, kernels, model.spec)
     steps, is_async = _resolve_depth(config.scheduler)
@@ -100,6 +101,13 @@ def resolve_kernels(config: KernelConfig, machine: MachineFacts) -> ResolvedKern
         raise ConfigError(problems)
     threads = machine.num_cores if config.num_threads == AUTO else config.num_threads
     return ResolvedKernels(kernel_backend=backend, cpu_isa=isa, num_threads=threads, enforce_eager=config.enforce_eager)
+
+
+def _check_load_format(config: EngineConfig, model: ModelFacts) -> None:
+    asked = config.model.load_format
+    if asked not in (AUTO, model.file_format):
+        remedy = f"the weights of {config.model.model} are in {model.file_format}; leave the option out"
+        raise ConfigError([ConfigProblem("load_format", asked, remedy)])
 
 
 def resolve_dtype(config: EngineConfig, kernels: ResolvedKernels, spec: ModelSpec) -> Dtype:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from octavo.base.units import format_bytes
 from octavo.config.model_spec import ModelSpec
@@ -21,6 +22,7 @@ class ModelFacts:
     spec: ModelSpec
     weight_bytes: Mapping[Dtype, int]
     """Bytes of the weights in memory, by the dtype they are stored in there."""
+    file_format: Literal["safetensors", "gguf"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

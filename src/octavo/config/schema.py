@@ -21,7 +21,7 @@ from octavo.config.option import AUTO, Option, option, options_of
 
 Auto = Literal["auto"]
 Dtype = Literal["float32", "bfloat16"]
-LoadFormat = Literal["auto", "safetensors", "gguf", "dummy"]
+LoadFormat = Literal["auto", "safetensors", "gguf"]
 SchedulingPolicy = Literal["fcfs", "priority"]
 KernelBackend = Literal["reference", "cpu"]
 CpuIsa = Literal["scalar", "avx2", "avx512", "amx"]
@@ -87,11 +87,14 @@ class ModelConfig:
     download_dir: str | None = option(None, "Folder for downloaded models, in place of the cache.", kind="text")
     load_format: LoadFormat = option(
         "auto",
-        "Format of the weights. auto: by what is there; dummy: random weights, for benchmarks.",
+        "Format that the weights must have. auto: whichever they have.",
         kind="choice",
-        choices=("auto", "safetensors", "gguf", "dummy"),
-        refused={"pt": "pickled weights can run code and are not read; convert them to safetensors"},
-        differs="pt and bin are refused: unpickling a file may run code.",
+        choices=("auto", "safetensors", "gguf"),
+        refused={
+            "pt": "pickled weights can run code and are not read; convert them to safetensors",
+            "dummy": "this release has no random weights; use a small model such as " + DEFAULT_MODEL,
+        },
+        differs="pt is refused: unpickling a file may run code. dummy is not in this release.",
     )
     skip_tokenizer_init: bool = option(
         False, "Load no tokenizer: prompts and outputs are token ids only.", kind="switch"

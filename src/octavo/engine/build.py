@@ -87,6 +87,7 @@ def _model_facts(checkpoint: Checkpoint) -> ModelFacts:
     return ModelFacts(
         spec=checkpoint.spec,
         weight_bytes={dtype: checkpoint.num_weight_bytes(dtype) for dtype in ("float32", "bfloat16")},
+        file_format="gguf" if checkpoint.path.is_file() else "safetensors",
     )
 
 

@@ -149,5 +149,10 @@ def test_the_model_is_served_under_its_own_name_unless_told_otherwise():
     assert resolved({"served_model_name": "a b"}).model.served_model_names == ("a", "b")
 
 
+def test_weights_in_another_format_than_asked_are_refused():
+    assert "are in gguf" in refusals({"load_format": "safetensors"})["load_format"]
+    assert resolved({"load_format": "gguf"}).options.model.load_format == "gguf"
+
+
 def test_the_hash_key_is_bytes():
     assert resolved({"prefix_hash_key": "clé"}).cache.prefix_hash_key == "clé".encode()
