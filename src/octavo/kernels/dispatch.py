@@ -13,6 +13,11 @@ from octavo.kernels.ops import OpTable
 Backend = Literal["reference", "cpu"]
 
 
+def available_backends() -> tuple[Backend, ...]:
+    """Back ends that are built here; `make_ops` takes these and no others."""
+    return ("reference",)
+
+
 def make_ops(backend: Backend, dtype: Literal["float32", "bfloat16"], *, num_threads: int | None = None) -> OpTable:
     """Build the op table of a back end. Imports it only now, so that a broken native module hurts nobody else.
 
