@@ -37,7 +37,7 @@ def request(
     """A request; an integer prompt means so many tokens that no other request id has."""
     if isinstance(prompt, int):
         prompt = [hash((*request_id.encode(), idx)) % 1000 for idx in range(prompt)]
-    params = SamplingParams(max_tokens=max_tokens, **(sampling or {}))
+    params = SamplingParams(**({"max_tokens": max_tokens} | (sampling or {})))
     defaults = {"seed": 0, "max_tokens": max_tokens}
     return NewRequest(request_id=request_id, prompt_token_ids=list(prompt), sampling=params, **(defaults | fields))
 

@@ -69,7 +69,7 @@ def test_before_min_tokens_no_token_ends_a_text(token_id: int) -> None:
 
 
 def test_the_length_ends_a_text_whatever_min_tokens_says() -> None:
-    assert find_end(state([1, EOS], min_tokens=9, max_tokens=2)) == End("length")
+    assert find_end(state([1, EOS], min_tokens=9, max_model_len=7)) == End("length")
 
 
 def test_tokens_behind_an_end_are_not_accepted() -> None:
