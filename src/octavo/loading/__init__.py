@@ -2,10 +2,11 @@
 
 from octavo.loading.aliases import ALIASES, DEFAULT_MODEL
 from octavo.loading.cache import CachedModel, list_cached
-from octavo.loading.checkpoint import Checkpoint, open_checkpoint
+from octavo.loading.checkpoint import Checkpoint
+from octavo.loading.open_checkpoint import open_checkpoint
 from octavo.loading.pull import pull
 from octavo.loading.resolve import resolve_model
-from octavo.loading.stored_tensor import StoredTensor, check_shape
+from octavo.loading.stored_tensor import StoredTensor
 from octavo.loading.tokenizer import Tokenizer
 
 __all__ = [
@@ -15,7 +16,6 @@ __all__ = [
     "Checkpoint",
     "StoredTensor",
     "Tokenizer",
-    "check_shape",
     "list_cached",
     "open_checkpoint",
     "pull",

@@ -1,6 +1,6 @@
 """Checkpoint: one model on disk, opened. Spec, tensors by Hugging Face name, tokenizer, defaults for generation.
 
-Owns: telling formats apart, the life of the mapped files.   Does not own: any format.
+Owns: the life of the mapped files.   Does not own: any format (gguf_checkpoint.py, hf_checkpoint.py).
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from octavo.base.errors import LoadError, ModelNotFoundError
+from octavo.base.errors import LoadError
 from octavo.config.model_spec import ModelSpec
-from octavo.loading.gguf import MAGIC
 from octavo.loading.stored_tensor import StoredTensor
 from octavo.loading.tokenizer import Tokenizer
 
@@ -75,34 +74,3 @@ class Checkpoint:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def open_checkpoint(path: Path) -> Checkpoint:
-    """Open a GGUF file, or a Hugging Face folder with config.json and safetensors.
-
-    Reads headers and metadata only. Raises LoadError naming file and tensor or key.
-    """
-    from octavo.loading.gguf_checkpoint import open_gguf
-
-    if path.is_dir():
-        if (path / "config.json").exists():
-            raise NotImplementedError
-        candidates = sorted(path.glob("*.gguf"))
-        if len(candidates) == 1:
-            return open_gguf(candidates[0])
-        found = (
-            f"{len(candidates)} GGUF files, give the path of one" if candidates else "no config.json and no GGUF file"
-        )
-        raise LoadError(f"{path}: the folder has {found}")
-    if not path.exists():
-        raise ModelNotFoundError(f"{path}: no such file or folder")
-    if path.suffix == ".safetensors":
-        raise LoadError(f"{path}: give the folder with config.json, not the file with the weights")
-    try:
-        with path.open("rb") as file:
-            head = file.read(len(MAGIC))
-    except OSError as error:
-        raise LoadError(f"{path}: cannot be read ({error.strerror or error})") from error
-    if head != MAGIC:
-        raise LoadError(f"{path}: neither a GGUF file nor a folder with config.json")
-    return open_gguf(path)

@@ -52,7 +52,7 @@ def fetch(alias: Alias, progress: Progress, root: Path, download: Download) -> P
         target.parent.mkdir(parents=True, exist_ok=True)
         work = root / "tmp" / alias.name
         work.parent.mkdir(parents=True, exist_ok=True)
-        with _exclusive(work.with_suffix(".lock")):
+        with _exclusive(work.parent / f"{alias.name}.lock"):
             if target.exists():
                 return target
             shutil.rmtree(work, ignore_errors=True)

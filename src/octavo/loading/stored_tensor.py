@@ -103,9 +103,3 @@ class StoredTensor:
         data = self._file.view(self._offset + start * row_bytes, (stop - start) * row_bytes)
         values: npt.NDArray[Any] = expand(self.format, data).reshape(stop - start, *tail)
         return values
-
-
-def check_shape(tensor: StoredTensor, expected: tuple[int, ...]) -> None:
-    """Raise LoadError naming the tensor when its shape is not the one the model needs."""
-    if tensor.shape != expected:
-        raise LoadError(f"tensor {tensor.name!r} has shape {tensor.shape}, the model needs {expected}")
