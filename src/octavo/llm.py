@@ -19,7 +19,6 @@ from octavo.config.schema import EngineConfig
 from octavo.engine.args import EngineArgs
 from octavo.engine.build import Engine, build_engine
 from octavo.engine.inputs import PreparedRequest
-from octavo.engine.interrupt import DeferredInterrupt
 from octavo.engine.progress import GenerationProgress, ProgressBarFactory
 from octavo.engine.prompts import ChatMessage, ChatOptions, Prompt, PromptType, list_conversations, list_prompts
 from octavo.loading import Tokenizer
@@ -114,23 +113,12 @@ class LLM:
         use_tqdm: bool | ProgressBarFactory,
         priority: Sequence[int] | None,
     ) -> list[RequestOutput]:
-        front_end = self._running.front_end
         requests = self._prepare(prompts, self._params_for(len(prompts), sampling_params), priority)
         finished: dict[str, RequestOutput] = {}
-        with GenerationProgress.start(use_tqdm, total=len(requests)) as progress, DeferredInterrupt() as interrupt:
-            try:
-                for request in requests:
-                    front_end.submit(request)
-                while front_end.has_work:
-                    for output in front_end.step():
-                        finished[output.request_id] = output
-                        progress.add(output)
-                    interrupt.check()
-            except EngineDeadError:
-                raise
-            except BaseException:
-                front_end.abort_all()
-                raise
+        with GenerationProgress.start(use_tqdm, total=len(requests)) as progress:
+            for output in self._running.front_end.drive(requests):
+                finished[output.request_id] = output
+                progress.add(output)
         return [finished[request.request_id] for request in requests]
 
     def _params_for(self, num_prompts: int, given: SamplingChoice) -> list[SamplingParams]:

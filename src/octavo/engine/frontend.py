@@ -6,11 +6,13 @@ Invariant: after `abort_all` the engine is as idle as if nothing had been submit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from octavo.base.clock import Clock
+from octavo.base.errors import EngineDeadError
 from octavo.engine.client import EngineClient
 from octavo.engine.inputs import PreparedRequest
+from octavo.engine.interrupt import DeferredInterrupt
 from octavo.engine.outputs import OutputProcessor
 from octavo.outputs import RequestOutput
 
@@ -54,6 +56,25 @@ class FrontEnd:
         if processed.stopped_ids:
             self._client.abort(processed.stopped_ids)
         return processed.outputs
+
+    def drive(self, requests: Iterable[PreparedRequest]) -> Iterator[RequestOutput]:
+        """Run requests to their end, yielding outputs as they are due.
+
+        Whatever ends this early (Ctrl-C between two steps, an error, the caller closing the iterator) aborts them all
+        and leaves the engine idle. Raises what `submit` and `step` raise, KeyboardInterrupt.
+        """
+        with DeferredInterrupt() as interrupt:
+            try:
+                for request in requests:
+                    self.submit(request)
+                while self.has_work:
+                    yield from self.step()
+                    interrupt.check()
+            except EngineDeadError:
+                raise
+            except BaseException:
+                self.abort_all()
+                raise
 
     def abort(self, request_ids: Sequence[str]) -> None:
         """End requests; their last output comes with finish_reason "abort"."""
