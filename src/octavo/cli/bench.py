@@ -1,0 +1,127 @@
+"""`octavo bench latency|throughput`: measure the engine in this process, with vLLM's flags and JSON keys.
+
+Owns: flags, files and what is printed.   Does not own: the measurements (octavo/bench).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from octavo.cli.engine_flags import add_engine_flags, config_from_args
+from octavo.cli.parser import UsageError
+
+DATASETS = ("random", "sharegpt", "custom")
+RANDOM_INPUT_LEN, RANDOM_OUTPUT_LEN, CUSTOM_OUTPUT_LEN = 1024, 128, 256
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    benchmarks = parser.add_subparsers(dest="benchmark", required=True, metavar="{latency,throughput}")
+    for name, summary, add_flags in (
+        ("latency", "time of one batch, from submission to the last token", _add_latency_flags),
+        ("throughput", "requests and tokens per second, all requests at once", _add_throughput_flags),
+    ):
+        child = benchmarks.add_parser(name, help=summary, description=summary.capitalize() + ".")
+        add_flags(child)
+        child.add_argument("--n", type=int, default=1, metavar="N", help="sequences per prompt (default: 1)")
+        child.add_argument("--output-json", metavar="FILE", help="write the results as JSON")
+        child.add_argument("--disable-detokenize", action="store_true", help="make no text of the output tokens")
+        add_engine_flags(child)
+
+
+def run(args: argparse.Namespace) -> int:
+    from octavo.base.log import setup_logging
+    from octavo.llm import LLM
+
+    if args.benchmark == "latency" and args.config is None and not hasattr(args, "enable_prefix_caching"):
+        # Every iteration repeats the same prompts: with cached prefixes all but the first would skip them.
+        args.enable_prefix_caching = False
+    config = config_from_args(args)
+    setup_logging(getattr(args, "log_level", "warning"), config.observability.log_format)
+    with LLM.from_config(config) as llm:
+        report = _run_latency(llm, args) if args.benchmark == "latency" else _run_throughput(llm, args)
+    print(report)
+    if args.output_json:
+        Path(args.output_json).write_text(json.dumps(report.as_json(), indent=4) + "\n", encoding="utf-8")
+    return 0
+
+
+def _add_latency_flags(parser: argparse.ArgumentParser) -> None:
+    for flag, default, text in (
+        ("--input-len", 32, "tokens per prompt"),
+        ("--output-len", 128, "tokens per answer"),
+        ("--batch-size", 8, "prompts at once"),
+        ("--num-iters-warmup", 10, "iterations before the measured ones"),
+        ("--num-iters", 30, "measured iterations"),
+    ):
+        parser.add_argument(flag, type=int, default=default, metavar="N", help=f"{text} (default: {default})")
+
+
+def _add_throughput_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dataset-name", choices=DATASETS, default="random", help="where prompts come from")
+    parser.add_argument("--dataset-path", metavar="FILE", help="file of sharegpt (JSON) and custom (JSON lines)")
+    parser.add_argument("--num-prompts", type=int, default=1000, metavar="N", help="requests (default: 1000)")
+    parser.add_argument(
+        "--input-len", "--random-input-len", type=int, metavar="N", help=f"random: default {RANDOM_INPUT_LEN}"
+    )
+    parser.add_argument(
+        "--output-len",
+        "--random-output-len",
+        "--sharegpt-output-len",
+        "--custom-output-len",
+        type=int,
+        metavar="N",
+        help=f"random: default {RANDOM_OUTPUT_LEN}; custom: {CUSTOM_OUTPUT_LEN}; sharegpt: as long as the answer",
+    )
+    parser.add_argument(
+        "--random-range-ratio", type=float, default=0.0, metavar="X", help="random: lengths vary by this share"
+    )
+    parser.add_argument(
+        "--prefix-len", "--random-prefix-len", type=int, default=0, metavar="N", help="random: tokens shared by all"
+    )
+
+
+def _run_latency(llm: Any, args: argparse.Namespace) -> Any:
+    from octavo.bench.latency import LatencyOptions, run_latency
+
+    if args.num_iters < 1:
+        raise UsageError(f"--num-iters={args.num_iters}: must be at least 1")
+    options = LatencyOptions(
+        input_len=args.input_len,
+        output_len=args.output_len,
+        batch_size=args.batch_size,
+        n=args.n,
+        num_iters_warmup=args.num_iters_warmup,
+        num_iters=args.num_iters,
+        detokenize=not args.disable_detokenize,
+    )
+    vocab_size = llm.engine.inputs.limits.vocab_size
+    return run_latency(llm.generate, options, vocab_size=vocab_size, seed=llm.config.options.model.seed)
+
+
+def _run_throughput(llm: Any, args: argparse.Namespace) -> Any:
+    from octavo.bench.throughput import run_throughput
+
+    return run_throughput(llm.generate, _load_samples(llm, args), n=args.n, detokenize=not args.disable_detokenize)
+
+
+def _load_samples(llm: Any, args: argparse.Namespace) -> Any:
+    from octavo.bench.samples import RandomShape, draw_random, read_custom, read_sharegpt
+
+    seed = llm.config.options.model.seed
+    if args.dataset_name == "random":
+        shape = RandomShape(
+            input_len=args.input_len or RANDOM_INPUT_LEN,
+            output_len=args.output_len or RANDOM_OUTPUT_LEN,
+            range_ratio=args.random_range_ratio,
+            prefix_len=args.prefix_len,
+        )
+        return draw_random(args.num_prompts, shape, vocab_size=llm.engine.inputs.limits.vocab_size, seed=seed)
+    if args.dataset_path is None:
+        raise UsageError(f"--dataset-name {args.dataset_name} needs --dataset-path")
+    path, encode = Path(args.dataset_path), llm.get_tokenizer().encode
+    if args.dataset_name == "sharegpt":
+        return read_sharegpt(path, args.num_prompts, encode=encode, output_len=args.output_len, seed=seed)
+    return read_custom(path, args.num_prompts, encode=encode, output_len=args.output_len or CUSTOM_OUTPUT_LEN)
