@@ -50,7 +50,7 @@ class ThroughputReport:
 def run_throughput(
     generate: Generate, samples: Sequence[Sample], *, n: int = 1, detokenize: bool = True, use_tqdm: bool = True
 ) -> ThroughputReport:
-    """Measure `generate` (LLM.generate) for all samples at once, ignoring ends of text. Raises ConfigError when there are no samples."""
+    """Measure `generate` (LLM.generate) on all samples at once, ignoring ends of text. Raises ConfigError for none."""
     if not samples:
         raise ConfigError(
             [ConfigProblem("--num-prompts", 0, "the dataset gave no requests; check its path and filters")]
