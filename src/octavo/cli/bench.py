@@ -32,14 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from octavo.base.log import setup_logging
     from octavo.llm import LLM
 
     if args.benchmark == "latency" and args.config is None and not hasattr(args, "enable_prefix_caching"):
         # Every iteration repeats the same prompts: with cached prefixes all but the first would skip them.
         args.enable_prefix_caching = False
     config = config_from_args(args)
-    setup_logging(getattr(args, "log_level", "warning"), config.observability.log_format)
     with LLM.from_config(config) as llm:
         report = _run_latency(llm, args) if args.benchmark == "latency" else _run_throughput(llm, args)
     print(report)

@@ -43,12 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from octavo.base.log import setup_logging
     from octavo.llm import LLM
 
     text = _read_prompt(args.prompt)
     config = config_from_args(args)
-    setup_logging(getattr(args, "log_level", "warning"), config.observability.log_format)
     if args.pull:
         _pull(config.model.model)
     with LLM.from_config(config) as llm:
