@@ -1,11 +1,9 @@
-import logging
 import os
 import sys
 import types
 
 import pytest
 
-from octavo.base.log import ROOT_LOGGER
 from octavo.cli import main as cli
 from octavo.cli.engine_flags import add_engine_flags
 
@@ -31,8 +29,4 @@ def command(monkeypatch):
     for name in list(os.environ):
         if name.startswith("OCTAVO_"):
             monkeypatch.delenv(name)
-    yield module
-    logger = logging.getLogger(ROOT_LOGGER)
-    logger.handlers.clear()
-    logger.setLevel(logging.NOTSET)
-    logger.propagate = True
+    return module
