@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import numpy as np
+
 from octavo.base.errors import LoadError
 from octavo.config.model_spec import AttentionKind, ModelSpec, RopeSpec
 from octavo.loading.dequantize import dequantize_f32
@@ -174,8 +176,8 @@ def _end_tokens(file: GgufFile, general: Fields) -> tuple[int, ...]:
     ends = [general.optional_integer(f"tokenizer.ggml.{name}_token_id", low=0) for name in ("eos", "eot")]
     types = file.metadata.get("tokenizer.ggml.token_type")
     pieces = file.metadata.get("tokenizer.ggml.tokens")
-    if isinstance(pieces, StringArray) and types is not None and len(types) == len(pieces):  # type: ignore[arg-type]
-        controls = [index for index, kind in enumerate(types.tolist()) if kind == _CONTROL]  # type: ignore[attr-defined]
+    if isinstance(pieces, StringArray) and isinstance(types, np.ndarray) and len(types) == len(pieces):
+        controls = [index for index, kind in enumerate(types.tolist()) if kind == _CONTROL]
         texts = pieces.read() if controls else []
         ends += [index for index in controls if texts[index] in END_PIECES]
     return tuple(dict.fromkeys(end for end in ends if end is not None))
