@@ -51,3 +51,9 @@ def test_tables_hold_cosine_and_sine_of_every_position() -> None:
     assert table.cos.shape == table.sin.shape == (50, 4)
     np.testing.assert_allclose(table.cos, np.cos(angles), atol=1e-5)
     np.testing.assert_allclose(table.sin, np.sin(angles), atol=1e-5)
+
+
+def test_divisors_of_a_file_apply_to_each_frequency() -> None:
+    factors = tuple(np.linspace(1, 8, HEAD_DIM // 2))
+    divided = rope_frequencies(RopeSpec(theta=500000.0, freq_factors=factors), HEAD_DIM)
+    np.testing.assert_allclose(divided, PLAIN / factors, rtol=2e-6)

@@ -42,9 +42,7 @@ class ReferenceKvCache:
     def gather(self, layer: int, block_ids: IntArray) -> tuple[Float32s, Float32s]:
         """K and V of some blocks of a model layer, in that order: [K heads, len(block_ids) * P, D] each."""
         shape = (-1, self.spec.num_kv_heads, self.spec.head_dim)
-        keys, values = (
-            np.ascontiguousarray(self._view(layer, kind)[block_ids].reshape(shape).swapaxes(0, 1)) for kind in (0, 1)
-        )
+        keys, values = (self._view(layer, kind)[block_ids].reshape(shape).swapaxes(0, 1) for kind in (0, 1))
         return keys, values
 
     def read_block(self, block_id: int) -> Float32s:
