@@ -1,4 +1,4 @@
-"""The offline API on a two-layer random model: forms of prompts, checks before anything runs, and what survives errors."""
+"""The offline API on a two-layer random model: prompts of all forms, what is refused, what survives an error."""
 
 from __future__ import annotations
 
