@@ -156,8 +156,8 @@ def _attention_scale(
     if scale:
         return scale
     if architecture == "gemma3" and num_layers == GEMMA3_27B_LAYERS:
-        return 1 / math.sqrt(hidden_size // num_heads)
-    return 1 / math.sqrt(head_dim)
+        return math.pow(hidden_size // num_heads, -0.5)
+    return math.pow(head_dim, -0.5)
 
 
 def _vocab_size(file: GgufFile, hidden_size: int) -> int:

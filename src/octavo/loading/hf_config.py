@@ -202,15 +202,15 @@ def _listed_kinds(text: Fields, num_layers: int) -> tuple[AttentionKind, ...] | 
     if not isinstance(listed, list) or len(listed) != num_layers:
         raise text.error(key, f"must be a list of {num_layers} kinds, one a layer")
     for kind in listed:
-        if kind not in LAYER_KINDS:
+        if not isinstance(kind, str) or kind not in LAYER_KINDS:
             raise text.error(key, f"holds {kind!r}, which is not supported (supported: {', '.join(LAYER_KINDS)})")
     return tuple(LAYER_KINDS[kind] for kind in listed)
 
 
 def _attention_scale(text: Fields, head_dim: int, *, is_gemma: bool) -> float:
     if not is_gemma:
-        return 1 / math.sqrt(head_dim)
-    return 1 / math.sqrt(_default(text.optional_number("query_pre_attn_scalar", low=1e-6), 256.0))
+        return math.pow(head_dim, -0.5)
+    return math.pow(_default(text.optional_number("query_pre_attn_scalar", low=1e-6), 256.0), -0.5)
 
 
 def _tie(config: Fields, text: Fields, defaults: _Defaults) -> bool:

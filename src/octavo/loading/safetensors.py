@@ -120,7 +120,7 @@ def _read_entry(file: MappedFile, name: str, value: object) -> _Entry:
     if not isinstance(value, dict):
         raise LoadError(f"{what}: its entry must be an object")
     dtype, shape, offsets = value.get("dtype"), value.get("shape"), value.get("data_offsets")
-    if dtype not in DTYPES:
+    if not isinstance(dtype, str) or dtype not in DTYPES:
         raise LoadError(f"{what}: dtype {dtype!r} is not supported (supported: {', '.join(DTYPES)})")
     if not _is_counts(shape) or not 1 <= len(shape) <= MAX_DIMS or min(shape) < 1:
         raise LoadError(f"{what}: shape {str(shape)[:80]} must be 1 to {MAX_DIMS} positive integers")
