@@ -18,13 +18,13 @@ from octavo.kernels.ops import FloatArray, RopeTable
 def rope_frequencies(spec: RopeSpec, head_dim: int) -> FloatArray:
     """Radians per position of each pair [D / 2] float32, scaling included."""
     exponents = np.arange(0, head_dim, 2, dtype=np.float32) / np.float32(head_dim)
-    frequencies = np.float32(1) / np.float32(spec.theta) ** exponents
+    frequencies: FloatArray = np.asarray(np.float32(1) / np.float32(spec.theta) ** exponents, np.float32)
     if spec.scaling == "linear":
-        frequencies = np.asarray(frequencies / np.float32(spec.factor))
+        frequencies = frequencies / np.float32(spec.factor)
     elif spec.scaling == "llama3":
         frequencies = _stretch_long_waves(frequencies, spec)
     if spec.freq_factors is not None:
-        frequencies = frequencies / np.asarray(spec.freq_factors, np.float32)
+        frequencies = np.divide(frequencies, np.asarray(spec.freq_factors, np.float32))
     return frequencies
 
 
