@@ -38,15 +38,13 @@ def test_the_path_does_not_change_a_bit_of_smollm2(world, options):
 
 
 def test_preemption_does_not_change_a_bit_of_smollm2(smollm2_path):
-    """Four prompts that fit together, and outgrow the pool together two tokens later."""
-    params = SamplingParams(seed=5, temperature=0.8, max_tokens=5, ignore_eos=True, logprobs=1)
-    requests = [
-        MixedRequest(str(start), [start + 31 * i for i in range(14)], params) for start in (100, 2000, 3000, 4000)
-    ]
+    """Three prompts that fit into the pool together with a block each to grow by, and then outgrow it."""
+    params = SamplingParams(seed=5, temperature=0.8, max_tokens=20, ignore_eos=True, logprobs=1)
+    requests = [MixedRequest(str(start), [start + 31 * i for i in range(14)], params) for start in (100, 2000, 3000)]
     options = BASE | {"max_model_len": 64, "max_num_batched_tokens": 64}
     with LLM(str(smollm2_path), **options) as llm:
         alone = bits(generate(llm, requests, together=False))
         assert llm.engine.front_end.client.stats().num_preemptions == 0
-    with LLM(str(smollm2_path), **options | {"num_gpu_blocks_override": 6}) as llm:
+    with LLM(str(smollm2_path), **options | {"num_gpu_blocks_override": 7}) as llm:
         assert bits(generate(llm, requests)) == alone
         assert llm.engine.front_end.client.stats().num_preemptions > 0
