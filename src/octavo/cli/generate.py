@@ -45,12 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from octavo.llm import LLM
 
-    text = _read_prompt(args.prompt)
     config = config_from_args(args)
+    params = _make_params(args)
+    text = _read_prompt(args.prompt)
     if args.pull:
         _pull(config.model.model)
     with LLM.from_config(config) as llm:
-        output = _generate(llm.engine, text, args)
+        output = _generate(llm.engine, _make_prompt(llm.engine, text, args), params, is_silent=args.json)
     if args.json:
         print(json.dumps(_as_json(output), ensure_ascii=False))
     print(_describe(output), file=sys.stderr)
@@ -72,19 +73,14 @@ def _pull(model: str) -> None:
         pull(model)
 
 
-def _generate(engine: Any, text: str, args: argparse.Namespace) -> Any:
+def _generate(engine: Any, prompt: Any, params: Any, *, is_silent: bool) -> Any:
     """Run one request on an `engine.build.Engine`, writing its text as it comes. Returns the last RequestOutput."""
     front_end = engine.front_end
-    request = engine.inputs.prepare(
-        _make_prompt(engine, text, args),
-        _make_params(args),
-        request_id="generate",
-        arrival_s=front_end.now_s(),
-    )
+    request = engine.inputs.prepare(prompt, params, request_id="generate", arrival_s=front_end.now_s())
     output, num_shown = None, 0
     try:
         for output in front_end.drive([request]):
-            if not args.json:
+            if not is_silent:
                 print(output.outputs[0].text[num_shown:], end="", flush=True)
                 num_shown = len(output.outputs[0].text)
     finally:
