@@ -3,8 +3,8 @@
 from octavo.loading.aliases import ALIASES, DEFAULT_MODEL
 from octavo.loading.cache import CachedModel, list_cached
 from octavo.loading.checkpoint import Checkpoint
-from octavo.loading.open_checkpoint import open_checkpoint
-from octavo.loading.pull import pull
+from octavo.loading.download import pull
+from octavo.loading.opening import open_checkpoint
 from octavo.loading.resolve import resolve_model
 from octavo.loading.stored_tensor import StoredTensor
 from octavo.loading.tokenizer import Tokenizer

@@ -1,6 +1,6 @@
 """A model's name -> where its files are.
 
-Owns: the order alias, path, hub id.   Does not own: fetching aliases (pull.py), opening (checkpoint.py).
+Owns: the order alias, path, hub id.   Does not own: fetching aliases (download.py), opening (opening.py).
 """
 
 from __future__ import annotations
