@@ -1,6 +1,7 @@
 // Bindings only, no logic: each function is declared where it is defined, and named here.
 #include <nanobind/nanobind.h>
 
+#include "bind_backend.h"
 #include "gguf/bind_gguf.h"
 #include "octavo/cpu_features.h"
 
@@ -16,5 +17,7 @@ NB_MODULE(_native, m) {
         .def_ro("avx512_vnni", &octavo::cpu_features::avx512_vnni)
         .def_ro("amx_bf16", &octavo::cpu_features::amx_bf16);
     m.def("detect_cpu_features", &octavo::detect_cpu_features);
+    octavo::bind_backend(m);
+    octavo::bind_sampler(m);
     octavo::bind_gguf(m);
 }

@@ -1,0 +1,339 @@
+// attention: causal softmax attention of one tile of queries over the paged cache.
+//
+// q [T, H, D] -> out [T, H * D]; cache layout in kernel_table.h. A tile is some consecutive tokens of one sequence
+// times the query heads that share a kv head: its rows stream the same keys and values. Row r is token r / G, head r %
+// G.
+//
+// One text: keys are taken in partitions of kPartition tokens cut from absolute position 0. Within a partition a row
+// has scores -> maximum -> exponentials -> weighted values; partitions are merged in ascending order by one function.
+// So a row's bits depend on its own position alone: not on the tile, the chunk, or who computes which partition. Keys
+// that a row must not see have weight 0 exactly, and adding 0 * value changes nothing; values behind the sequence's
+// end, which may be left over from another request and not even be numbers, are never read.
+//
+// bfloat16: q, keys, weights and values are bfloat16, sums float32; the sum of weights is that of the rounded ones.
+// Cost: 4 * D operations per query row and key; one query a sequence reads 2 * D elements per key and kv head.
+// Sources: PagedAttention, arXiv 2309.06180; FlashAttention, arXiv 2205.14135; online softmax, arXiv 1805.02867.
+#include "kernels.h"
+#include "math.h"
+#include "tile.h"
+
+namespace octavo::OCTAVO_LEVEL {
+
+constexpr int64_t kStretch = 32;     // tokens of a block that are scored together
+constexpr float kLowest = -3.0e38f;  // below any score; finite, so that differences are never inf - inf
+
+// Memory of one thread, cut from its scratch.
+template <class Element>
+struct workspace {
+    Element* queries;  // row blocks [D units][r][unit]
+    float* scores;     // [kMaxTileRows][kPartition]
+    Element* weights;  // [kMaxTileRows][kPartition]
+    float* partial;    // [kMaxTileRows][Dp + 2]: values, maximum, sum
+    float* running;    // [rows][Dp + 2]
+};
+
+static size_t aligned(int64_t bytes) {
+    return static_cast<size_t>((bytes + 63) / 64 * 64);
+}
+
+template <class Element>
+size_t attention_scratch_bytes(const attention_params& p, int64_t num_tokens) {
+    const int64_t rows = num_tokens * (p.num_heads / p.layout.num_kv_heads);
+    const int64_t row_floats = p.layout.head_dim_padded + 2;
+    return aligned(rows * p.layout.head_dim * static_cast<int64_t>(sizeof(Element))) +
+           aligned(kMaxTileRows * kPartition * 4) +
+           aligned(kMaxTileRows * kPartition * static_cast<int64_t>(sizeof(Element))) +
+           aligned(kMaxTileRows * row_floats * 4) + aligned(rows * row_floats * 4);
+}
+
+template <class Element>
+static workspace<Element> cut(const attention_params& p, const attention_tile& tile, char* scratch) {
+    const int64_t rows = tile.num_tokens * (p.num_heads / p.layout.num_kv_heads);
+    workspace<Element> w;
+    w.queries = reinterpret_cast<Element*>(scratch);
+    scratch += aligned(rows * p.layout.head_dim * static_cast<int64_t>(sizeof(Element)));
+    w.scores = reinterpret_cast<float*>(scratch);
+    scratch += aligned(kMaxTileRows * kPartition * 4);
+    w.weights = reinterpret_cast<Element*>(scratch);
+    scratch += aligned(kMaxTileRows * kPartition * static_cast<int64_t>(sizeof(Element)));
+    w.partial = reinterpret_cast<float*>(scratch);
+    scratch += aligned(kMaxTileRows * (p.layout.head_dim_padded + 2) * 4);
+    w.running = reinterpret_cast<float*>(scratch);
+    return w;
+}
+
+// The rows of one row block against one partition.
+template <class Element>
+struct row_block {
+    const attention_params& p;
+    const attention_tile& tile;
+    const workspace<Element>& space;
+    int64_t first_row, num_rows;
+    int64_t partition_start;  // absolute position
+    int64_t first_stretch, last_stretch;
+    int64_t num_keys;  // of the partition, up to the last that some row sees
+
+    int64_t position(int64_t row) const {
+        return tile.first_position + (first_row + row) / (p.num_heads / p.layout.num_kv_heads);
+    }
+    int64_t first_key(int64_t row) const {  // within the partition
+        return p.window > 0 ? max_of(0, position(row) - p.window + 1 - partition_start) : 0;
+    }
+    const char* block_of(int64_t stretch, int64_t& offset) const {
+        const int64_t at = partition_start + stretch * kStretch;
+        offset = at % p.layout.block_size;
+        return p.cache + tile.block_table[at / p.layout.block_size] * p.layout.block_bytes;
+    }
+};
+
+// scores[r][key] = q . k
+template <class Element, int kRows>
+static void score(const row_block<Element>& b) {
+    using unit = typename unit_of<Element>::scalar;
+    const int64_t units = b.p.layout.head_dim / unit_of<Element>::kElements;
+    const auto* const q = reinterpret_cast<const unit*>(b.space.queries) + b.first_row * units;
+    for (int64_t stretch = b.first_stretch; stretch < b.last_stretch; ++stretch) {
+        int64_t offset;
+        const char* const block = b.block_of(stretch, offset);
+        const auto* const keys =
+            reinterpret_cast<const unit*>(block + b.tile.kv_head * b.p.layout.k_head_bytes) + offset;
+        for (int64_t column = 0; column < kStretch; column += 2 * kLanes) {
+            vf acc[kRows][2];
+            for (int r = 0; r < kRows; ++r) acc[r][0] = acc[r][1] = broadcast(0.0f);
+            multiply_tile<unit, kRows, 2, 1, kRows>(keys + column, b.p.layout.block_size, q, units, acc);
+            float* const out = b.space.scores + stretch * kStretch + column;
+            for (int r = 0; r < kRows; ++r) {
+                store(out + r * kPartition, acc[r][0]);
+                store(out + r * kPartition + kLanes, acc[r][1]);
+            }
+        }
+    }
+}
+
+// Scores of one row -> weights, their maximum score and their sum.
+template <class Element>
+static void weigh(const row_block<Element>& b, int64_t row) {
+    float* const scores = b.space.scores + row * kPartition;
+    Element* const weights = b.space.weights + row * kPartition;
+    const int64_t first = b.first_stretch * kStretch, last = b.last_stretch * kStretch;
+    const int64_t first_seen = b.first_key(row);
+    const int64_t last_seen = b.position(row) + 1 - b.partition_start;
+    const vf scale = broadcast(b.p.scale), cap = broadcast(b.p.softcap);
+    vf highest = broadcast(kLowest);
+    for (int64_t key = first; key < last; key += kLanes) {
+        vf value = load(scores + key) * scale;
+        if (b.p.softcap > 0) value = softcap_of(value, cap);
+        if (key < first_seen || key + kLanes > last_seen) {
+            const vi keys = add(lane_numbers(), broadcast(static_cast<int32_t>(key)));
+            const vm hidden = either(is_less(keys, broadcast(static_cast<int32_t>(first_seen))),
+                                     is_less(broadcast(static_cast<int32_t>(last_seen - 1)), keys));
+            value = select(hidden, broadcast(-__builtin_inff()), value);
+        }
+        store(scores + key, value);
+        highest = maximum(highest, value);
+    }
+    const float maximum_score = max_lane(highest);
+    vf sum = broadcast(0.0f);
+    for (int64_t key = first; key < last; key += kLanes) {
+        store_elements(weights + key, exp_of(load(scores + key) - broadcast(maximum_score)));
+        sum = sum + load_elements(weights + key);
+    }
+    float* const out = b.space.partial + row * (b.p.layout.head_dim_padded + 2) + b.p.layout.head_dim_padded;
+    out[0] = maximum_score;
+    out[1] = sum_lanes(sum);
+}
+
+// The last key of an odd number: the upper half of each pair of values belongs to no key of this sequence.
+template <int kRows, int kRowStride>
+static inline void add_last_key(const int32_t* w, const int32_t* x, vf (&acc)[kRows][2]) {
+    const vi lower = broadcast(0xffff);
+    for (int r = 0; r < kRows; ++r) {
+        const int32_t weight = load_unit(x + r * kRowStride) & 0xffff;
+        for (int v = 0; v < 2; ++v) acc[r][v] = accumulate(acc[r][v], bit_and(load(w + v * kLanes), lower), weight);
+    }
+}
+template <int kRows, int kRowStride>
+static inline void add_last_key(const float*, const float*, vf (&)[kRows][2]) {}
+
+// partial[r][feature] = sum over keys of weight * value
+template <class Element, int kRows>
+static void gather_values(const row_block<Element>& b) {
+    using unit = typename unit_of<Element>::scalar;
+    constexpr int64_t kElements = unit_of<Element>::kElements;
+    constexpr int kRowStride = kPartition / kElements;
+    const int64_t padded = b.p.layout.head_dim_padded;
+    const auto* const weights = reinterpret_cast<const unit*>(b.space.weights);
+    for (int64_t column = 0; column < padded; column += 2 * kLanes) {
+        vf acc[kRows][2];
+        for (int r = 0; r < kRows; ++r) acc[r][0] = acc[r][1] = broadcast(0.0f);
+        for (int64_t stretch = b.first_stretch; stretch < b.last_stretch; ++stretch) {
+            int64_t offset;
+            const char* const block = b.block_of(stretch, offset) + b.p.layout.k_bytes;
+            const auto* const values = reinterpret_cast<const unit*>(block + b.tile.kv_head * b.p.layout.v_head_bytes) +
+                                       offset / kElements * padded + column;
+            const unit* const x = weights + stretch * (kStretch / kElements);
+            const int64_t keys = min_of(kStretch, b.num_keys - stretch * kStretch);
+            const int64_t whole = keys / kElements;
+            multiply_tile<unit, kRows, 2, kRowStride, 1>(values, padded, x, whole, acc);
+            if (keys % kElements != 0) add_last_key<kRows, kRowStride>(values + whole * padded, x + whole, acc);
+        }
+        for (int r = 0; r < kRows; ++r) {
+            store(b.space.partial + r * (padded + 2) + column, acc[r][0]);
+            store(b.space.partial + r * (padded + 2) + column + kLanes, acc[r][1]);
+        }
+    }
+}
+
+template <class Element, int kRows>
+static void attend_rows(const row_block<Element>& b) {
+    score<Element, kRows>(b);
+    for (int64_t row = 0; row < kRows; ++row) weigh(b, row);
+    gather_values<Element, kRows>(b);
+}
+
+template <class Element, int kRows = kMaxTileRows>
+struct by_rows {
+    static void run(const row_block<Element>& b) {
+        if (b.num_rows == kRows) return attend_rows<Element, kRows>(b);
+        if constexpr (kRows > 1) by_rows<Element, kRows - 1>::run(b);
+    }
+};
+
+// Fills space.partial for one row block. False: no row sees a key of this partition.
+template <class Element>
+static bool attend_row_block(const attention_params& p, const attention_tile& tile, const workspace<Element>& space,
+                             int64_t partition, int64_t first_row, int64_t num_rows) {
+    row_block<Element> b{p, tile, space, first_row, num_rows, partition * kPartition, 0, 0, 0};
+    b.num_keys = min_of(kPartition, b.position(num_rows - 1) + 1 - b.partition_start);
+    const int64_t first_key = b.first_key(0);
+    if (b.num_keys <= first_key) return false;
+    b.first_stretch = first_key / kStretch;
+    b.last_stretch = ceil_div(b.num_keys, kStretch);
+    by_rows<Element>::run(b);
+    return true;
+}
+
+static float exp_one(float x) {
+    float lanes[kLanes];
+    store(lanes, exp_of(broadcast(x)));
+    return lanes[0];
+}
+
+static void clear_rows(float* rows, int64_t count, int64_t padded) {
+    for (int64_t r = 0; r < count; ++r) {
+        float* const row = rows + r * (padded + 2);
+        for (int64_t i = 0; i < padded; i += kLanes) store(row + i, broadcast(0.0f));
+        row[padded] = kLowest;
+        row[padded + 1] = 0.0f;
+    }
+}
+
+// running [Dp + 2] takes in the partial of the partition that follows.
+static void merge(float* running, const float* partial, int64_t padded) {
+    const float before = running[padded], found = partial[padded];
+    const float highest = found > before ? found : before;
+    const float keep = exp_one(before - highest), take = exp_one(found - highest);
+    for (int64_t i = 0; i < padded; i += kLanes) {
+        store(running + i, multiply_add(load(partial + i), broadcast(take), load(running + i) * broadcast(keep)));
+    }
+    running[padded] = highest;
+    running[padded + 1] = partial[padded + 1] * take + running[padded + 1] * keep;
+}
+
+template <class Element>
+static void write_rows(const attention_params& p, const attention_tile& tile, const float* running) {
+    const int64_t heads = p.num_heads / p.layout.num_kv_heads, d = p.layout.head_dim;
+    const int64_t padded = p.layout.head_dim_padded;
+    for (int64_t row = 0; row < tile.num_tokens * heads; ++row) {
+        const float* const source = running + row * (padded + 2);
+        auto* const out = static_cast<Element*>(p.out) +
+                          ((tile.first_token + row / heads) * p.num_heads + tile.kv_head * heads + row % heads) * d;
+        const vf sum = broadcast(source[padded + 1]);
+        for (int64_t i = 0; i < d; i += kLanes) {
+            store_elements(out + i, load(source + i) / sum, static_cast<int>(min_of(kLanes, d - i)));
+        }
+    }
+}
+
+template <class Element>
+static int64_t pack_queries(const attention_params& p, const attention_tile& tile, const workspace<Element>& space) {
+    const int64_t heads = p.num_heads / p.layout.num_kv_heads;
+    const int64_t rows = tile.num_tokens * heads, num_blocks = ceil_div(rows, kMaxTileRows);
+    const int64_t units = p.layout.head_dim / unit_of<Element>::kElements;
+    using unit = typename unit_of<Element>::scalar;
+    for (int64_t block = 0; block < num_blocks; ++block) {
+        const int64_t first = block_start(rows, num_blocks, block);
+        const int64_t count = block_start(rows, num_blocks, block + 1) - first;
+        auto* const target = reinterpret_cast<unit*>(space.queries) + first * units;
+        for (int64_t r = 0; r < count; ++r) {
+            const int64_t token = tile.first_token + (first + r) / heads;
+            const int64_t head = tile.kv_head * heads + (first + r) % heads;
+            const auto* const q = static_cast<const unit*>(p.q) + (token * p.num_heads + head) * units;
+            for (int64_t i = 0; i < units; ++i) target[i * count + r] = load_unit(q + i);
+        }
+    }
+    return num_blocks;
+}
+
+template <class Element>
+void attend(const attention_params& p, const attention_tile& tile, char* scratch) {
+    const workspace<Element> space = cut<Element>(p, tile, scratch);
+    const int64_t rows = tile.num_tokens * (p.num_heads / p.layout.num_kv_heads);
+    const int64_t padded = p.layout.head_dim_padded;
+    const int64_t num_blocks = pack_queries(p, tile, space);
+    clear_rows(space.running, rows, padded);
+    for (int64_t i = 0; i < tile.num_partitions; ++i) {
+        for (int64_t block = 0; block < num_blocks; ++block) {
+            const int64_t first = block_start(rows, num_blocks, block);
+            const int64_t count = block_start(rows, num_blocks, block + 1) - first;
+            if (!attend_row_block(p, tile, space, tile.first_partition + i, first, count)) continue;
+            for (int64_t r = 0; r < count; ++r) {
+                merge(space.running + (first + r) * (padded + 2), space.partial + r * (padded + 2), padded);
+            }
+        }
+    }
+    write_rows<Element>(p, tile, space.running);
+}
+
+template <class Element>
+void attend_partition(const attention_params& p, const attention_tile& tile, int64_t partition, char* scratch) {
+    const workspace<Element> space = cut<Element>(p, tile, scratch);
+    const int64_t rows = tile.num_tokens * (p.num_heads / p.layout.num_kv_heads);
+    const int64_t row_floats = p.layout.head_dim_padded + 2;
+    const int64_t num_blocks = pack_queries(p, tile, space);
+    float* const out = tile.partials + partition * rows * row_floats;
+    for (int64_t block = 0; block < num_blocks; ++block) {
+        const int64_t first = block_start(rows, num_blocks, block);
+        const int64_t count = block_start(rows, num_blocks, block + 1) - first;
+        if (!attend_row_block(p, tile, space, tile.first_partition + partition, first, count)) {
+            clear_rows(space.partial, count, row_floats - 2);
+        }
+        std::memcpy(out + first * row_floats, space.partial, static_cast<size_t>(count * row_floats) * sizeof(float));
+    }
+}
+
+template <class Element>
+void combine_partitions(const attention_params& p, const attention_tile& tile, char* scratch) {
+    const workspace<Element> space = cut<Element>(p, tile, scratch);
+    const int64_t rows = tile.num_tokens * (p.num_heads / p.layout.num_kv_heads);
+    const int64_t padded = p.layout.head_dim_padded;
+    clear_rows(space.running, rows, padded);
+    for (int64_t i = 0; i < tile.num_partitions; ++i) {
+        const float* const partial = tile.partials + i * rows * (padded + 2);
+        for (int64_t r = 0; r < rows; ++r) {
+            merge(space.running + r * (padded + 2), partial + r * (padded + 2), padded);
+        }
+    }
+    write_rows<Element>(p, tile, space.running);
+}
+
+template size_t attention_scratch_bytes<float>(const attention_params&, int64_t);
+template size_t attention_scratch_bytes<bfloat16>(const attention_params&, int64_t);
+template void attend<float>(const attention_params&, const attention_tile&, char*);
+template void attend<bfloat16>(const attention_params&, const attention_tile&, char*);
+template void attend_partition<float>(const attention_params&, const attention_tile&, int64_t, char*);
+template void attend_partition<bfloat16>(const attention_params&, const attention_tile&, int64_t, char*);
+template void combine_partitions<float>(const attention_params&, const attention_tile&, char*);
+template void combine_partitions<bfloat16>(const attention_params&, const attention_tile&, char*);
+
+}  // namespace octavo::OCTAVO_LEVEL

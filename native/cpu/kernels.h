@@ -1,0 +1,48 @@
+// Which functions this level defines, each in the file of its op; table.cpp gathers them.
+#pragma once
+
+#include "octavo/kernel_table.h"
+#include "simd.h"
+
+namespace octavo::OCTAVO_LEVEL {
+
+template <class Element>
+void pack_weights(const pack_weights_params&, int64_t panel);
+template <class Element>
+void pack_rows(const pack_rows_params&, int64_t block);
+template <class Element>
+void linear(const linear_params&, int64_t unit);
+template <class Element>
+void embedding(const embedding_params&, int64_t first_row, int64_t last_row);
+
+template <class Element>
+void norm(const norm_params&, int64_t first_row, int64_t last_row);
+template <class Element>
+void gated(const gated_params&, int64_t first_row, int64_t last_row);
+
+template <class Element>
+void rotary(const rotary_params&, int64_t first_row, int64_t last_row);
+template <class Element>
+void read_page(const page_params&);
+template <class Element>
+void write_page(const page_params&);
+
+template <class Element>
+size_t attention_scratch_bytes(const attention_params&, int64_t num_tokens);
+template <class Element>
+void attend(const attention_params&, const attention_tile&, char* scratch);
+template <class Element>
+void attend_partition(const attention_params&, const attention_tile&, int64_t partition, char* scratch);
+template <class Element>
+void combine_partitions(const attention_params&, const attention_tile&, char* scratch);
+
+row_scan scan_row(const float* logits, int64_t v);
+float log_sum_exp(const float* logits, int64_t v, float maximum);
+int64_t count_above(const float* logits, int64_t v, float value);
+void divide_row(float* logits, int64_t v, float divisor);
+void weigh_row(const float* logits, int64_t v, float maximum, float* weights);
+int64_t draw(const draw_params&);
+
+const kernel_table& table();
+
+}  // namespace octavo::OCTAVO_LEVEL

@@ -1,0 +1,81 @@
+// linear: x [rows, K] times a packed matrix, plus bias -> out [rows, N] float32.
+//
+// Layout: kernel_table.h. A unit of work is some row blocks by some panels; a panel (32 columns, K * 64 bytes in
+// bfloat16) stays in the second cache while the row blocks pass, one row block's sums stay in registers over all of K.
+// Cost: one row reads N * K elements once and is bound by memory; many rows do 2 * rows * N * K operations.
+// One text: see tile.h; the bias is added last.
+#include "kernels.h"
+#include "math.h"
+#include "tile.h"
+
+namespace octavo::OCTAVO_LEVEL {
+
+// 4 KB ahead: best of 1 to 8 KB for one row on 2 x Zen 4 (docs/log.md).
+constexpr int kPrefetchUnits = 1024;
+
+template <class Unit, int kRows>
+static void multiply_panel(const linear_params& p, const Unit* w, const Unit* x, int64_t units, int64_t first_row,
+                           int64_t first_column) {
+    // One row has registers to spare and takes the panel's whole width; chains of sums hide the latency.
+    constexpr int kVectors = kRows == 1 ? kPanelColumns / kLanes : 2;
+    const int64_t width = min_of(kPanelColumns, p.n - first_column);
+    for (int64_t column = 0; column < width; column += kVectors * kLanes) {
+        vf acc[kRows][kVectors];
+        for (int r = 0; r < kRows; ++r) {
+            for (int v = 0; v < kVectors; ++v) acc[r][v] = broadcast(0.0f);
+        }
+        multiply_tile<Unit, kRows, kVectors, 1, kRows, kRows == 1 ? kPrefetchUnits : 0>(w + column, kPanelColumns, x,
+                                                                                        units, acc);
+        for (int v = 0; v < kVectors; ++v) {
+            const int64_t at = column + v * kLanes;
+            const int count = static_cast<int>(min_of(kLanes, width - at));
+            if (count <= 0) break;
+            const vf bias = p.bias ? load_first(p.bias + first_column + at, count) : broadcast(0.0f);
+            for (int r = 0; r < kRows; ++r) {
+                vf value = acc[r][v];
+                if (p.bias) value = value + bias;
+                if (p.softcap > 0) value = softcap_of(value, broadcast(p.softcap));
+                store_first(p.out + (first_row + r) * p.n + first_column + at, value, count);
+            }
+        }
+    }
+}
+
+template <class Unit>
+using panel_function = void (*)(const linear_params&, const Unit*, const Unit*, int64_t, int64_t, int64_t);
+
+// multiply_panel by number of rows, 1 .. kMaxTileRows.
+template <class Unit, int kRows = kMaxTileRows>
+struct by_rows {
+    static panel_function<Unit> find(int64_t rows) {
+        if (rows == kRows) return multiply_panel<Unit, kRows>;
+        if constexpr (kRows > 1) return by_rows<Unit, kRows - 1>::find(rows);
+        return nullptr;
+    }
+};
+
+template <class Element>
+void linear(const linear_params& p, int64_t unit) {
+    using scalar = typename unit_of<Element>::scalar;
+    const int64_t units = p.k / unit_of<Element>::kElements;
+    const int64_t num_panels = ceil_div(p.n, kPanelColumns);
+    const int64_t panel_groups = ceil_div(num_panels, p.panels_per_unit);
+    const int64_t first_panel = unit % panel_groups * p.panels_per_unit;
+    const int64_t last_panel = min_of(first_panel + p.panels_per_unit, num_panels);
+    const int64_t first_block = unit / panel_groups * p.blocks_per_unit;
+    const int64_t last_block = min_of(first_block + p.blocks_per_unit, p.num_blocks);
+    for (int64_t panel = first_panel; panel < last_panel; ++panel) {
+        const auto* const w = static_cast<const scalar*>(p.panels) + panel * units * kPanelColumns;
+        for (int64_t block = first_block; block < last_block; ++block) {
+            const int64_t row = block_start(p.rows, p.num_blocks, block);
+            const int64_t count = block_start(p.rows, p.num_blocks, block + 1) - row;
+            const auto* const x = static_cast<const scalar*>(p.x) + row * units;
+            by_rows<scalar>::find(count)(p, w, x, units, row, panel * kPanelColumns);
+        }
+    }
+}
+
+template void linear<float>(const linear_params&, int64_t);
+template void linear<bfloat16>(const linear_params&, int64_t);
+
+}  // namespace octavo::OCTAVO_LEVEL

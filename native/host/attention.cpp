@@ -1,0 +1,117 @@
+// paged_attention: how queries and keys are cut into units of work.
+//
+// A tile is some consecutive queries of a sequence and one kv head. When tiles are too few to keep the threads busy
+// (one long sequence that decodes), their partitions of keys are units, and a second pass combines them; both ways give
+// the same bits (cpu/attention.cpp).
+#include <algorithm>
+
+#include "octavo/backend.h"
+
+namespace octavo {
+
+namespace {
+
+constexpr int64_t kRowsPerTile = 64;         // queries x heads of a group that share a pass over the keys
+constexpr int64_t kTilesPerThread = 4;       // with fewer, partitions are handed out
+constexpr int64_t kOperationsHere = 100000;  // less than this is done by the calling thread alone
+
+struct plan {
+    std::vector<attention_tile> tiles;
+    int64_t tokens_per_tile = 1;
+    int64_t num_operations = 0;
+    int64_t num_partitions = 0;
+};
+
+plan cut_into_tiles(const step_batch& batch, const step_batch::group& group, const attention_options& options) {
+    plan out;
+    const int64_t heads = options.num_heads / options.num_kv_heads;
+    out.tokens_per_tile = std::max<int64_t>(1, kRowsPerTile / heads);
+    for (int64_t s = batch.num_seqs - 1; s >= 0; --s) {
+        const int64_t first = batch.query_start[s], count = batch.query_start[s + 1] - first;
+        // The last tiles of a sequence see the most keys; the longest work is handed out first.
+        for (int64_t tile = ceil_div(count, out.tokens_per_tile) - 1; tile >= 0; --tile) {
+            attention_tile t{};
+            const int64_t start = tile * out.tokens_per_tile;
+            t.block_table = group.block_table + s * group.max_blocks;
+            t.first_token = first + start;
+            t.num_tokens = std::min(out.tokens_per_tile, count - start);
+            t.first_position = batch.positions[first] + start;
+            const int64_t first_key =
+                options.window > 0 ? std::max<int64_t>(0, t.first_position - options.window + 1) : 0;
+            const int64_t last_key = t.first_position + t.num_tokens;
+            t.first_partition = first_key / kPartition;
+            t.num_partitions = ceil_div(last_key, kPartition) - t.first_partition;
+            for (t.kv_head = 0; t.kv_head < options.num_kv_heads; ++t.kv_head) out.tiles.push_back(t);
+            out.num_operations += t.num_tokens * options.num_heads * (last_key - first_key) * options.head_dim * 4;
+            out.num_partitions += options.num_kv_heads * t.num_partitions;
+        }
+    }
+    return out;
+}
+
+}  // namespace
+
+tensor backend::paged_attention(const tensor& q, const step_batch& batch, const kv_cache& cache, int64_t layer,
+                                const attention_options& options) {
+    shape_check check("paged_attention");
+    check.bind("T", batch.num_tokens, "batch");
+    check.bind("H", options.num_heads, "params");
+    check.bind("K", cache.layout.num_kv_heads, "the cache");
+    check.bind("K", options.num_kv_heads, "params");
+    check.bind("D", cache.layout.head_dim, "the cache");
+    check.bind("D", options.head_dim, "params");
+    check.check(q, "q", type_, {"T", "H", "D"});
+    check.require(cache.type == type_, "the cache is of another dtype");
+    check.require(options.num_heads % options.num_kv_heads == 0, "H must be a multiple of K");
+    const kv_cache::place place = cache.place_of(check, layer);
+    tensor out(*arena_, type_, {batch.num_tokens, options.num_heads * options.head_dim});
+
+    const attention_params p{
+        q.data(),        out.data(),        cache.memory.data() + place.index * cache.layout.layer_bytes,
+        cache.layout,    options.num_heads, options.scale,
+        options.softcap, options.window};
+    plan work = cut_into_tiles(batch, batch.groups[static_cast<size_t>(place.group)], options);
+    const auto num_tiles = static_cast<int64_t>(work.tiles.size());
+    const bool is_small = work.num_operations < kOperationsHere;
+    const size_t scratch_bytes = kernels_.attention_scratch_bytes[index()](p, work.tokens_per_tile);
+    const arena::buffer scratch = arena_->take(scratch_bytes * static_cast<size_t>(pool_.num_threads()));
+    const auto scratch_of = [&](int thread) { return scratch.get() + static_cast<size_t>(thread) * scratch_bytes; };
+    const auto attend = kernels_.attend[index()];
+    if (is_small || num_tiles >= kTilesPerThread * pool_.num_threads() || num_tiles == work.num_partitions) {
+        const int64_t tiles_per_unit = is_small ? num_tiles : 1;
+        pool_.run(ceil_div(num_tiles, std::max<int64_t>(1, tiles_per_unit)), [&](int64_t unit, int thread) {
+            const int64_t last = std::min((unit + 1) * tiles_per_unit, num_tiles);
+            for (int64_t i = unit * tiles_per_unit; i < last; ++i) {
+                attend(p, work.tiles[static_cast<size_t>(i)], scratch_of(thread));
+            }
+        });
+        return out;
+    }
+
+    struct part {
+        int64_t tile, partition;
+    };
+    std::vector<part> parts;
+    int64_t num_floats = 0;
+    const int64_t heads = options.num_heads / options.num_kv_heads;
+    for (int64_t i = 0; i < num_tiles; ++i) {
+        const attention_tile& tile = work.tiles[static_cast<size_t>(i)];
+        for (int64_t j = 0; j < tile.num_partitions; ++j) parts.push_back({i, j});
+        num_floats += tile.num_partitions * tile.num_tokens * heads * (cache.layout.head_dim_padded + 2);
+    }
+    const arena::buffer partials = arena_->take(static_cast<size_t>(num_floats) * sizeof(float));
+    auto* next = reinterpret_cast<float*>(partials.get());
+    for (attention_tile& tile : work.tiles) {
+        tile.partials = next;
+        next += tile.num_partitions * tile.num_tokens * heads * (cache.layout.head_dim_padded + 2);
+    }
+    pool_.run(static_cast<int64_t>(parts.size()), [&](int64_t unit, int thread) {
+        const part& own = parts[static_cast<size_t>(unit)];
+        kernels_.attend_partition[index()](p, work.tiles[static_cast<size_t>(own.tile)], own.partition,
+                                           scratch_of(thread));
+    });
+    for (const attention_tile& tile : work.tiles) kernels_.combine_partitions[index()](p, tile, scratch_of(0));
+    return out;
+}
+
+}  // namespace octavo

@@ -1,0 +1,88 @@
+#include "octavo/memory.h"
+
+#include <sys/mman.h>
+
+#include <bit>
+#include <new>
+
+namespace octavo {
+
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kSmallestClass = 4096;
+
+size_t round_up(size_t n, size_t multiple) {
+    return (n + multiple - 1) / multiple * multiple;
+}
+
+// Sizes are rounded up to a quarter of their power of two: at most a quarter is wasted, and few sizes exist.
+size_t class_of(size_t num_bytes) {
+    if (num_bytes <= kSmallestClass) return kSmallestClass;
+    return round_up(num_bytes, std::bit_floor(num_bytes) / 4);
+}
+
+char* map_pages(size_t num_bytes) {
+    // The start is moved to a huge page's border, and what lies outside is given back.
+    const size_t asked = num_bytes + kHugePage;
+    void* const mapped =
+        mmap(nullptr, asked, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) throw std::bad_alloc();
+    auto* const begin = static_cast<char*>(mapped);
+    char* const start = reinterpret_cast<char*>(round_up(reinterpret_cast<size_t>(begin), kHugePage));
+    if (start > begin) munmap(begin, static_cast<size_t>(start - begin));
+    char* const end = start + num_bytes;
+    if (begin + asked > end) munmap(end, static_cast<size_t>(begin + asked - end));
+    madvise(start, num_bytes, MADV_HUGEPAGE);
+    return start;
+}
+
+}  // namespace
+
+region::region(size_t num_bytes) : num_bytes_(round_up(num_bytes == 0 ? 1 : num_bytes, 4096)) {
+    if (num_bytes_ >= kHugePage) num_bytes_ = round_up(num_bytes_, kHugePage);
+    data_ = map_pages(num_bytes_);
+}
+
+region::~region() {
+    munmap(data_, num_bytes_);
+}
+
+arena::~arena() {
+    for (auto& [class_bytes, buffers] : free_) {
+        for (char* data : buffers) {
+            if (class_bytes >= kHugePage) {
+                munmap(data, round_up(class_bytes, kHugePage));
+            } else {
+                ::operator delete(data, std::align_val_t{64});
+            }
+        }
+    }
+}
+
+arena::buffer arena::take(size_t num_bytes) {
+    const size_t class_bytes = class_of(num_bytes);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<char*>& free = free_[class_bytes];
+    if (!free.empty()) {
+        char* const data = free.back();
+        free.pop_back();
+        return {data, {shared_from_this(), class_bytes}};
+    }
+    char* const data = class_bytes >= kHugePage ? map_pages(round_up(class_bytes, kHugePage))
+                                                : static_cast<char*>(::operator new(class_bytes, std::align_val_t{64}));
+    num_bytes_held_ += class_bytes;
+    return {data, {shared_from_this(), class_bytes}};
+}
+
+void arena::take_back(char* data, size_t class_bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    free_[class_bytes].push_back(data);
+}
+
+size_t arena::num_bytes_held() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return num_bytes_held_;
+}
+
+}  // namespace octavo

@@ -1,0 +1,6 @@
+"""Native CPU back end: the op table over `octavo._native`."""
+
+from octavo.kernels.cpu.cores import usable_cores
+from octavo.kernels.cpu.table import CpuOps
+
+__all__ = ["CpuOps", "usable_cores"]
