@@ -9,6 +9,7 @@ is idle and usable. Not thread-safe: one call at a time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from types import TracebackType
 from typing import Any, Self
 
@@ -115,8 +116,9 @@ class LLM:
     ) -> list[RequestOutput]:
         requests = self._prepare(prompts, self._params_for(len(prompts), sampling_params), priority)
         finished: dict[str, RequestOutput] = {}
-        with GenerationProgress.start(use_tqdm, total=len(requests)) as progress:
-            for output in self._running.front_end.drive(requests):
+        driven = closing(self._running.front_end.drive(requests))
+        with GenerationProgress.start(use_tqdm, total=len(requests)) as progress, driven as outputs:
+            for output in outputs:
                 finished[output.request_id] = output
                 progress.add(output)
         return [finished[request.request_id] for request in requests]

@@ -10,6 +10,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 from octavo.cli.engine_flags import add_engine_flags, config_from_args
@@ -79,10 +80,11 @@ def _generate(engine: Any, prompt: Any, params: Any, *, is_silent: bool) -> Any:
     request = engine.inputs.prepare(prompt, params, request_id="generate", arrival_s=front_end.now_s())
     output, num_shown = None, 0
     try:
-        for output in front_end.drive([request]):
-            if not is_silent:
-                print(output.outputs[0].text[num_shown:], end="", flush=True)
-                num_shown = len(output.outputs[0].text)
+        with closing(front_end.drive([request])) as outputs:
+            for output in outputs:
+                if not is_silent:
+                    print(output.outputs[0].text[num_shown:], end="", flush=True)
+                    num_shown = len(output.outputs[0].text)
     finally:
         if num_shown:
             print(flush=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from octavo.base.errors import ConfigError, ConfigProblem
+from octavo.base.errors import ConfigError, ConfigProblem, ValidationError
 from octavo.proto.sampling import SamplingParams
 
 _SAMPLING_KEYS = {
@@ -58,12 +58,16 @@ def read_generation_config(
 
 
 def default_sampling_params(generation_config: Mapping[str, object]) -> SamplingParams:
-    """SamplingParams with the model's defaults where it has any. Raises ValidationError for values out of range."""
+    """SamplingParams with the model's defaults where it has any. Raises ConfigError for values out of range."""
     chosen: dict[str, Any] = {}
     for key, name in _SAMPLING_KEYS.items():
         if generation_config.get(key) is not None:
             chosen[name] = generation_config[key]
-    return SamplingParams(**chosen)
+    try:
+        return SamplingParams(**chosen)
+    except ValidationError as error:
+        remedy = f"the model's defaults hold {error}; use --generation-config vllm, or --override-generation-config"
+        raise ConfigError([ConfigProblem("generation_config", error.parameter, remedy)]) from None
 
 
 def find_end_tokens(

@@ -6,7 +6,7 @@ Invariant: after `abort_all` the engine is as idle as if nothing had been submit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 
 from octavo.base.clock import Clock
 from octavo.base.errors import EngineDeadError
@@ -57,7 +57,7 @@ class FrontEnd:
             self._client.abort(processed.stopped_ids)
         return processed.outputs
 
-    def drive(self, requests: Iterable[PreparedRequest]) -> Iterator[RequestOutput]:
+    def drive(self, requests: Iterable[PreparedRequest]) -> Generator[RequestOutput]:
         """Run requests to their end, yielding outputs as they are due.
 
         Whatever ends this early (Ctrl-C between two steps, an error, the caller closing the iterator) aborts them all

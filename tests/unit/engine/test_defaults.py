@@ -1,6 +1,17 @@
 from __future__ import annotations
 
-from octavo.engine.defaults import EndTokens, apply_end_tokens, default_sampling_params, find_end_tokens
+import json
+
+import pytest
+
+from octavo.base.errors import ConfigError
+from octavo.engine.defaults import (
+    EndTokens,
+    apply_end_tokens,
+    default_sampling_params,
+    find_end_tokens,
+    read_generation_config,
+)
 from octavo.proto.sampling import SamplingParams
 
 
@@ -26,3 +37,18 @@ def test_end_tokens_join_the_callers_stop_tokens_without_doubles():
 def test_ignore_eos_drops_the_models_ends_but_not_the_callers():
     params, eos = apply_end_tokens(SamplingParams(stop_token_ids=[3], ignore_eos=True), EndTokens(eos=(7,), stop=(9,)))
     assert (params.stop_token_ids, eos) == ([3], ())
+
+
+def test_the_source_of_defaults_is_the_model_nobody_or_a_folder(tmp_path):
+    of_the_model = {"temperature": 0.5, "top_k": 3}
+    (tmp_path / "generation_config.json").write_text(json.dumps({"top_p": 0.5}))
+    assert read_generation_config("auto", of_the_model, {"top_k": 4}) == {"temperature": 0.5, "top_k": 4}
+    assert read_generation_config("vllm", of_the_model, {}) == {}
+    assert read_generation_config(str(tmp_path), of_the_model, {}) == {"top_p": 0.5}
+    with pytest.raises(ConfigError, match="generation_config"):
+        read_generation_config(str(tmp_path / "none"), of_the_model, {})
+
+
+def test_defaults_out_of_range_are_refused_with_the_way_out():
+    with pytest.raises(ConfigError, match=r"temperature=9.*--generation-config vllm"):
+        default_sampling_params({"temperature": 9})
