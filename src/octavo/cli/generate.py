@@ -68,10 +68,12 @@ def _read_prompt(given: str | None) -> str:
 
 
 def _pull(model: str) -> None:
-    from octavo.loading import ALIASES, pull
+    """Download an alias; a path or a hub id is left to the engine."""
+    from octavo.cli.pull import pull_one
+    from octavo.loading import ALIASES
 
     if model in ALIASES:
-        pull(model)
+        pull_one(model, quiet=not sys.stderr.isatty())
 
 
 def _generate(engine: Any, prompt: Any, params: Any, *, is_silent: bool) -> Any:

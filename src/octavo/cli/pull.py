@@ -18,11 +18,12 @@ def run(args: argparse.Namespace) -> int:
     from octavo.loading import DEFAULT_MODEL
 
     for name in args.models or [DEFAULT_MODEL]:
-        print(_pull_one(name, quiet=args.quiet or not sys.stderr.isatty()))
+        print(pull_one(name, quiet=args.quiet or not sys.stderr.isatty()))
     return 0
 
 
-def _pull_one(name: str, *, quiet: bool) -> str:
+def pull_one(name: str, *, quiet: bool) -> str:
+    """Fetch one model; its path. Raises LoadError."""
     from octavo.loading import pull
 
     if quiet:
