@@ -120,6 +120,8 @@ class Continuation:
             stop_reason=self._stop_reason,
             error=self._error,
         )
+        if not is_delta:
+            self._pieces = [output.text]  # joined once, not at every report again
         self._num_pieces_reported, self._num_tokens_reported = len(self._pieces), len(self.token_ids)
         self._is_end_reported = self.finish_reason is not None
         return output
