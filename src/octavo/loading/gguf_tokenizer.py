@@ -12,12 +12,11 @@ import numpy as np
 import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
 
-from octavo.base.errors import LoadError
 from octavo.loading.fields import Fields
 from octavo.loading.gguf import GgufFile, StringArray
 from octavo.loading.pre_tokenizers import BPE_RULES
 from octavo.loading.spm_merges import rebuild_merges
-from octavo.loading.tokenizer import PieceEncoding, Tokenizer
+from octavo.loading.tokenizer import PieceEncoding, Tokenizer, backend_errors
 
 _BLANK = "\u2581"
 
@@ -41,7 +40,7 @@ def load_gguf_tokenizer(file: GgufFile) -> Tokenizer:
         raise fields.error("tokenizer.ggml.model", f"= {model!r} is not supported (supported: gpt2, llama)")
     pieces = _strings(fields, "tokenizer.ggml.tokens")
     kinds = _kinds(fields, len(pieces))
-    try:
+    with backend_errors(f"{file.path}: keys 'tokenizer.ggml.*':"):
         if model == "gpt2":
             backend, adds_bos = _byte_level_backend(fields, pieces)
             encoding = PieceEncoding.BYTE_LEVEL
@@ -52,11 +51,6 @@ def load_gguf_tokenizer(file: GgufFile) -> Tokenizer:
         _add_tokens(fields, backend, pieces, kinds)
         special = _special_tokens(fields, pieces)
         _set_processor(fields, backend, special, adds_bos)
-    except LoadError:
-        raise
-    except Exception as error:
-        # The tokenizers package raises bare Exception for vocabularies and merges that contradict each other.
-        raise LoadError(f"{file.path}: keys 'tokenizer.ggml.*' do not make a tokenizer: {error}") from error
     return Tokenizer(backend, encoding=encoding, special_tokens=special, chat_templates=read_chat_templates(file))
 
 

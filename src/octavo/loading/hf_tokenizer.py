@@ -16,7 +16,7 @@ from tokenizers import AddedToken, processors
 from octavo.base.errors import LoadError
 from octavo.loading.fields import Fields
 from octavo.loading.json_file import read_optional_json_object, read_text
-from octavo.loading.tokenizer import PieceEncoding, Tokenizer
+from octavo.loading.tokenizer import PieceEncoding, Tokenizer, backend_errors
 
 ROLES = ("bos_token", "eos_token", "unk_token", "pad_token")
 _BYTE_LEVEL_DECODERS = {"ByteLevel"}
@@ -30,7 +30,7 @@ def load_hf_tokenizer(folder: Path) -> Tokenizer:
     if not path.exists():
         reason = "; its own code (auto_map) is never run" if config.get("auto_map") else ""
         raise LoadError(f"{folder}: no tokenizer.json, and other forms of tokenizers are not read{reason}")
-    try:
+    with backend_errors(f"{path}:"):
         backend = tokenizers.Tokenizer.from_str(read_text(path))
         # Both are the caller's business; some files carry them along from training.
         backend.no_truncation()
@@ -39,11 +39,6 @@ def load_hf_tokenizer(folder: Path) -> Tokenizer:
         _add_missing_tokens(folder, config, backend)
         _honour_bos_flag(config, backend, special)
         encoding = _encoding(path, backend)
-    except LoadError:
-        raise
-    except Exception as error:
-        # The tokenizers package raises bare Exception.
-        raise LoadError(f"{path}: not a usable tokenizer: {error}") from error
     return Tokenizer(
         backend, encoding=encoding, special_tokens=special, chat_templates=read_hf_chat_templates(folder, config)
     )

@@ -6,14 +6,33 @@ Safe to use from several threads: the vocabulary never changes after constructio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
 import tokenizers
 
-from octavo.base.errors import ValidationError
+from octavo.base.errors import LoadError, ValidationError
 from octavo.loading.chat_template import ChatTemplate
+
+
+@contextlib.contextmanager
+def backend_errors(source: str) -> Iterator[None]:
+    """Turn whatever the tokenizers package raises about a damaged vocabulary into a LoadError naming `source`.
+
+    It raises bare Exception, and where it panics a BaseException of a class that cannot be imported.
+    """
+    try:
+        yield
+    except LoadError:
+        raise
+    except Exception as error:
+        raise LoadError(f"{source} not a usable tokenizer: {error}") from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise LoadError(f"{source} not a usable tokenizer: {error}") from error
 
 
 class PieceEncoding(Enum):

@@ -7,6 +7,13 @@ from octavo.base.errors import LoadError
 from octavo.loading.hf_tokenizer import load_hf_tokenizer, read_hf_chat_templates
 
 
+def _with_unknown_special_token():
+    """The tokenizers package panics at the first text."""
+    tokenizer = byte_level_tokenizer(320)
+    tokenizer["post_processor"]["special_tokens"] = {}
+    return tokenizer
+
+
 @pytest.fixture
 def folder(tmp_path):
     write(tmp_path, "tokenizer.json", byte_level_tokenizer(320))
@@ -98,6 +105,7 @@ def test_sentencepiece_tokenizers_are_told_by_their_decoder(folder):
         ("tokenizer.json", "[]", "not a usable tokenizer"),
         ("tokenizer.json", {"model": {"type": "BPE"}}, "not a usable tokenizer"),
         ("tokenizer.json", byte_level_tokenizer(320) | {"decoder": None}, "decoder None"),
+        ("tokenizer.json", _with_unknown_special_token(), "not a usable tokenizer"),
         ("tokenizer_config.json", "[]", "must be a JSON object"),
         ("tokenizer_config.json", {"bos_token": 3}, "bos_token"),
         ("tokenizer_config.json", {"bos_token": BOS, "add_bos_token": "yes"}, "add_bos_token"),
