@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "octavo/backend.h"
+#include "octavo/select_kernels.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -234,6 +235,7 @@ void bind_backend(nb::module_& m) {
             PyErr_SetString(nb::module_::import_("octavo.base.errors").attr("ShapeError").ptr(), e.what());
         }
     });
+    m.def("runnable_isa_levels", &runnable_levels);
     bind_storage(m);
     nb::class_<backend> ops(m, "Backend");
     ops.def(

@@ -1,8 +1,7 @@
 // Construction, packing, and the ops that work row by row.
 #include "octavo/backend.h"
 
-#include <algorithm>
-
+#include "octavo/select_kernels.h"
 #include "run_rows.h"
 
 namespace octavo {

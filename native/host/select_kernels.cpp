@@ -1,9 +1,10 @@
 // Which level of kernels the processor can run, by CPUID flags, decided at run time.
+#include "octavo/select_kernels.h"
+
+#include <algorithm>
 #include <stdexcept>
-#include <string>
 
 #include "octavo/cpu_features.h"
-#include "octavo/kernel_table.h"
 
 namespace octavo {
 
@@ -26,34 +27,42 @@ namespace {
 
 struct level {
     const char* name;
-    bool is_runnable;
     const kernel_table& (*table)();
+    bool (*is_runnable)(const cpu_features&);
+};
+
+// Best first.
+const level kLevels[] = {
+#if defined(OCTAVO_X86)
+    {"avx512_bf16", avx512_bf16::table, [](const cpu_features& cpu) { return cpu.avx512_bf16; }},
+    {"avx512", avx512::table, [](const cpu_features& cpu) { return cpu.avx512; }},
+    {"avx2", avx2::table, [](const cpu_features& cpu) { return cpu.avx2; }},
+#endif
+    {"scalar", scalar::table, [](const cpu_features&) { return true; }},
 };
 
 }  // namespace
 
-const kernel_table& select_kernels(const char* name) {
+std::vector<std::string> runnable_levels() {
     const cpu_features cpu = detect_cpu_features();
-    // Best first.
-    const level levels[] = {
-#if defined(OCTAVO_X86)
-        {"avx512_bf16", cpu.avx512_bf16, avx512_bf16::table},
-        {"avx512", cpu.avx512, avx512::table},
-        {"avx2", cpu.avx2, avx2::table},
-#endif
-        {"scalar", true, scalar::table},
-    };
-    const std::string wanted(name);
-    std::string runnable;
-    for (const level& candidate : levels) {
-        if (!candidate.is_runnable) {
-            if (wanted == candidate.name) throw std::invalid_argument("this processor has no " + wanted);
-            continue;
-        }
-        if (wanted == "auto" || wanted == candidate.name) return candidate.table();
-        runnable += std::string(" ") + candidate.name;
+    std::vector<std::string> names;
+    for (const level& candidate : kLevels) {
+        if (candidate.is_runnable(cpu)) names.emplace_back(candidate.name);
     }
-    throw std::invalid_argument("no kernels for isa '" + wanted + "'; this processor runs:" + runnable);
+    return names;
+}
+
+const kernel_table& select_kernels(const std::string& name) {
+    const std::vector<std::string> runnable = runnable_levels();
+    const std::string& wanted = name == "auto" ? runnable.front() : name;
+    std::string known;
+    for (const std::string& level_name : runnable) known += " " + level_name;
+    for (const level& candidate : kLevels) {
+        if (wanted != candidate.name) continue;
+        if (std::find(runnable.begin(), runnable.end(), wanted) == runnable.end()) break;
+        return candidate.table();
+    }
+    throw std::invalid_argument("isa '" + name + "' is not among those this processor can run:" + known);
 }
 
 }  // namespace octavo

@@ -93,6 +93,9 @@ class StepBatch:
         groups: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]],
     ) -> None: ...
 
+def runnable_isa_levels() -> list[str]:
+    """Levels of kernels this processor can run, best first: of avx512_bf16, avx512, avx2, scalar."""
+
 class Backend:
     """One level of kernels, one pool of threads, one arena. Ops release the GIL and take turns in the pool."""
 

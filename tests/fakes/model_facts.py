@@ -35,7 +35,7 @@ def machine_facts(*, available_bytes: int = 8 * GIB, **changes) -> MachineFacts:
         "num_cores": 2,
         "memory_total_bytes": 16 * GIB,
         "memory_available_bytes": available_bytes,
-        "isa_levels": ("scalar", "avx2", "avx512", "amx"),
+        "isa_levels": ("scalar", "avx2", "avx512", "avx512_bf16", "amx"),
         "kernel_backends": ("reference", "cpu"),
     }
     return MachineFacts(**{**facts, **changes})

@@ -1,4 +1,4 @@
-// What a level of kernels offers, as plain functions over plain parameters, and how to get one.
+// What a level of kernels offers: plain functions over plain parameters.
 //
 // A kernel does one unit of work (some rows, some panels, one attention tile); the host hands units to threads. Kernels
 // allocate nothing, throw nothing and take shapes on trust. Structs here hold data only, and functions shared with the
@@ -190,9 +190,5 @@ struct kernel_table {
     void (*weigh_row)(const float* logits, int64_t v, float maximum, float* weights);
     int64_t (*draw)(const draw_params&);  // index of the highest logit + noise
 };
-
-// The level of that name. Throws std::invalid_argument for an unknown name and for one the processor cannot run.
-// "auto": the best the processor can run.
-const kernel_table& select_kernels(const char* name);
 
 }  // namespace octavo

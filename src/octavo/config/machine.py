@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from octavo.base.errors import OctavoError
-from octavo.config.schema import CpuIsa, KernelBackend
+from octavo.config.schema import ISA_LEVELS, CpuIsa, KernelBackend
 
 _UNLIMITED_BYTES = 2**60
 """Control groups v1 write "no limit" as a number near 2**63."""
@@ -64,15 +64,8 @@ def detect_isa_levels() -> tuple[CpuIsa, ...]:
     """Levels of the native kernels that this processor and kernel allow, ascending."""
     from octavo import _native
 
-    features = _native.detect_cpu_features()
-    levels: list[CpuIsa] = ["scalar"]
-    if features.avx2:
-        levels.append("avx2")
-    if features.avx512:
-        levels.append("avx512")
-    if features.amx_bf16:
-        levels.append("amx")
-    return tuple(levels)
+    runnable = _native.runnable_isa_levels()
+    return tuple(level for level in ISA_LEVELS if level in runnable)
 
 
 def _read_meminfo(root: Path) -> tuple[int, int]:

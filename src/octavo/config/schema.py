@@ -24,7 +24,8 @@ Dtype = Literal["float32", "bfloat16"]
 LoadFormat = Literal["auto", "safetensors", "gguf"]
 SchedulingPolicy = Literal["fcfs", "priority"]
 KernelBackend = Literal["reference", "cpu"]
-CpuIsa = Literal["scalar", "avx2", "avx512", "amx"]
+CpuIsa = Literal["scalar", "avx2", "avx512", "avx512_bf16", "amx"]
+ISA_LEVELS: tuple[CpuIsa, ...] = ("scalar", "avx2", "avx512", "avx512_bf16", "amx")
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Usage = Literal["offline", "server"]
@@ -226,7 +227,7 @@ class KernelConfig:
         AUTO,
         "Instruction set of the native kernels; results are reproducible within one.",
         kind="choice",
-        choices=("scalar", "avx2", "avx512", "amx"),
+        choices=ISA_LEVELS,
         auto="the best that the processor has",
         differs="Ours: one build serves all processors; vLLM chooses when it is compiled.",
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from octavo.base.clock import Clock, MonotonicClock
 from octavo.base.log import get_logger
-from octavo.config.machine import read_machine
+from octavo.config.machine import MachineFacts, read_machine
 from octavo.config.resolve import resolve
 from octavo.config.resolved import ModelFacts, ResolvedConfig
 from octavo.config.schema import EngineConfig, KernelBackend
@@ -24,15 +24,13 @@ from octavo.core.policy import make_policy
 from octavo.core.scheduler import Scheduler
 from octavo.engine.client import InProcessClient
 from octavo.engine.core import EngineCore
-from octavo.engine.defaults import default_sampling_params, find_end_tokens, read_generation_config
+from octavo.engine.front_parts import load_front_parts, make_inputs, open_model
 from octavo.engine.frontend import FrontEnd
-from octavo.engine.inputs import InputProcessor, ModelDefaults
+from octavo.engine.inputs import InputProcessor
 from octavo.engine.outputs import OutputProcessor
-from octavo.engine.prompts import read_chat_template
 from octavo.engine.timeline import Timeline
-from octavo.engine.validate import RequestLimits
 from octavo.executor.interface import Executor
-from octavo.loading import Checkpoint, Tokenizer, open_checkpoint, resolve_model
+from octavo.loading import Checkpoint, Tokenizer
 
 logger = get_logger(__name__)
 
@@ -60,26 +58,46 @@ def build_engine(config: EngineConfig, *, progress: Progress | None = None) -> E
     timeline = Timeline(clock)
     machine = read_machine(kernel_backends=_kernel_backends())
     timeline.mark("machine")
-    with _open_model(config) as checkpoint:
-        facts = _model_facts(checkpoint)
-        timeline.mark("checkpoint")
-        resolved = resolve(config, facts, machine)
-        logger.info("memory: %s", resolved.budget)
-        tokenizer = _load_tokenizer(config, checkpoint)
+    with open_model(config) as checkpoint:
+        resolved = _resolve(config, checkpoint, machine, timeline)
+        parts = load_front_parts(config, checkpoint)
+        inputs = make_inputs(parts, resolved)
         timeline.mark("tokenizer")
-        inputs = _make_inputs(checkpoint, tokenizer, resolved)
         executor = _load_executor(checkpoint, resolved, timeline, progress)
     client = InProcessClient(_make_core(resolved, executor, clock))
-    front_end = FrontEnd(client, OutputProcessor(tokenizer), clock)
+    front_end = FrontEnd(client, OutputProcessor(parts.tokenizer), clock)
     timeline.mark("front end")
     logger.info("ready in %s", timeline)
-    return Engine(config=resolved, tokenizer=tokenizer, inputs=inputs, front_end=front_end, timeline=timeline)
+    return Engine(config=resolved, tokenizer=parts.tokenizer, inputs=inputs, front_end=front_end, timeline=timeline)
+
+
+def build_core(
+    config: EngineConfig, timeline: Timeline, *, on_step_done: Callable[[], None]
+) -> tuple[ResolvedConfig, EngineCore]:
+    """The engine's half alone, for a front end elsewhere: no tokenizer, no defaults. Raises as build_engine does.
+
+    on_step_done: see EngineCore.
+    """
+    machine = read_machine(kernel_backends=_kernel_backends())
+    timeline.mark("machine")
+    with open_model(config) as checkpoint:
+        resolved = _resolve(config, checkpoint, machine, timeline)
+        executor = _load_executor(checkpoint, resolved, timeline, None)
+    return resolved, _make_core(resolved, executor, MonotonicClock(), on_step_done)
+
+
+def _resolve(config: EngineConfig, checkpoint: Checkpoint, machine: MachineFacts, timeline: Timeline) -> ResolvedConfig:
+    facts = _model_facts(checkpoint)
+    timeline.mark("checkpoint")
+    resolved = resolve(config, facts, machine)
+    logger.info("memory: %s", resolved.budget)
+    return resolved
 
 
 def resolve_options(config: EngineConfig) -> ResolvedConfig:
     """What build_engine would run with, found without loading weights: for `--print-config`. Raises the same."""
     machine = read_machine(kernel_backends=_kernel_backends())
-    with _open_model(config) as checkpoint:
+    with open_model(config) as checkpoint:
         return resolve(config, _model_facts(checkpoint), machine)
 
 
@@ -97,22 +115,6 @@ def _kernel_backends() -> tuple[KernelBackend, ...]:
     return available_backends()
 
 
-def _open_model(config: EngineConfig) -> Checkpoint:
-    model = config.model
-    path = resolve_model(model.model, download_dir=model.download_dir, revision=model.revision, token=model.hf_token)
-    return open_checkpoint(path)
-
-
-def _load_tokenizer(config: EngineConfig, checkpoint: Checkpoint) -> Tokenizer | None:
-    if config.model.skip_tokenizer_init:
-        return None
-    if config.model.tokenizer is None:
-        return checkpoint.load_tokenizer()
-    path = resolve_model(config.model.tokenizer, revision=config.model.tokenizer_revision, token=config.model.hf_token)
-    with open_checkpoint(path) as other:
-        return other.load_tokenizer()
-
-
 def _load_executor(
     checkpoint: Checkpoint, resolved: ResolvedConfig, timeline: Timeline, progress: Progress | None
 ) -> Executor:
@@ -125,7 +127,7 @@ def _load_executor(
     from octavo.runner.warmup import make_warmup_plans
 
     kernels, scheduler = resolved.kernels, resolved.scheduler
-    ops = make_ops(kernels.kernel_backend, resolved.model.dtype, num_threads=kernels.num_threads)
+    ops = make_ops(kernels.kernel_backend, resolved.model.dtype, num_threads=kernels.num_threads, isa=kernels.cpu_isa)
     timeline.mark("kernels")
     model = load_model(checkpoint, ops, resolved.model.max_model_len, progress)
     timeline.mark("weights")
@@ -145,30 +147,9 @@ def _load_executor(
     return executor
 
 
-def _make_inputs(checkpoint: Checkpoint, tokenizer: Tokenizer | None, resolved: ResolvedConfig) -> InputProcessor:
-    options = resolved.options.model
-    generation_config = read_generation_config(
-        options.generation_config, checkpoint.generation_defaults, options.override_generation_config
-    )
-    return InputProcessor(
-        tokenizer,
-        RequestLimits(
-            vocab_size=checkpoint.spec.vocab_size,
-            max_model_len=resolved.model.max_model_len,
-            max_logprobs=options.max_logprobs,
-        ),
-        ModelDefaults(
-            sampling=default_sampling_params(generation_config),
-            end_tokens=find_end_tokens(
-                tokenizer.eos_token_id if tokenizer else None, checkpoint.spec.eos_token_ids, generation_config
-            ),
-            chat_template=read_chat_template(options.chat_template),
-        ),
-        engine_seed=options.seed,
-    )
-
-
-def _make_core(resolved: ResolvedConfig, executor: Executor, clock: Clock) -> EngineCore:
+def _make_core(
+    resolved: ResolvedConfig, executor: Executor, clock: Clock, on_step_done: Callable[[], None] | None = None
+) -> EngineCore:
     cache, limits = resolved.cache, resolved.scheduler
     kv = KvManager(
         cache.spec.groups,
@@ -190,7 +171,9 @@ def _make_core(resolved: ResolvedConfig, executor: Executor, clock: Clock) -> En
         kv,
         make_policy(limits.scheduling_policy),
     )
-    return EngineCore(scheduler, executor, clock, max_steps_in_flight=limits.max_concurrent_steps)
+    return EngineCore(
+        scheduler, executor, clock, max_steps_in_flight=limits.max_concurrent_steps, on_step_done=on_step_done
+    )
 
 
 def _model_identity(resolved: ResolvedConfig) -> str:

@@ -15,17 +15,28 @@ Backend = Literal["reference", "cpu"]
 
 def available_backends() -> tuple[Backend, ...]:
     """Back ends that are built here; `make_ops` takes these and no others."""
-    return ("reference",)
+    return ("reference", "cpu")
 
 
-def make_ops(backend: Backend, dtype: Literal["float32", "bfloat16"], *, num_threads: int | None = None) -> OpTable:
+def make_ops(
+    backend: Backend,
+    dtype: Literal["float32", "bfloat16"],
+    *,
+    num_threads: int | None = None,
+    isa: str = "auto",
+) -> OpTable:
     """Build the op table of a back end. Imports it only now, so that a broken native module hurts nobody else.
 
     num_threads: threads of the native pool, None for one a core; `reference` has no pool of its own (its matrix
-    products follow OPENBLAS_NUM_THREADS). Raises ConfigError for an unknown back end or one that was not built.
+    products follow OPENBLAS_NUM_THREADS). isa: level of the native kernels, "auto" for the best that the processor
+    runs; `reference` has none. Raises ConfigError for an unknown back end or one that was not built.
     """
     if backend == "reference":
         from octavo.kernels.reference import ReferenceOps
 
         return ReferenceOps(dtype)
-    raise ConfigError([ConfigProblem("kernel_backend", backend, "use reference")])
+    if backend == "cpu":
+        from octavo.kernels.cpu import CpuOps
+
+        return CpuOps(dtype, num_threads=num_threads, isa=isa)
+    raise ConfigError([ConfigProblem("kernel_backend", backend, "use reference or cpu")])

@@ -1,6 +1,5 @@
 """Native CPU back end: the op table over `octavo._native`."""
 
-from octavo.kernels.cpu.cores import usable_cores
 from octavo.kernels.cpu.table import CpuOps
 
-__all__ = ["CpuOps", "usable_cores"]
+__all__ = ["CpuOps"]

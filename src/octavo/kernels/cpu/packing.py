@@ -1,8 +1,8 @@
 """Checkpoint tensors into packed matrices, a few rows at a time.
 
 Owns: the order of reading and dropping.   Does not own: the packed layout (native/cpu/pack.cpp).
-Invariant: beside the packed matrix at most READ_BYTES of expanded rows exist; a tensor's file pages are dropped once it is
-packed.
+Invariant: beside the packed matrix at most READ_BYTES of expanded rows exist; a tensor's file pages are dropped once
+it is packed.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Invariant: a native tensor's memory returns to the arena when its last owner let
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Literal
 
@@ -14,7 +15,6 @@ import numpy as np
 from octavo import _native
 from octavo.kernels.cpu import packing, sampling
 from octavo.kernels.cpu.cache import CpuKvCache
-from octavo.kernels.cpu.cores import usable_cores
 from octavo.kernels.ops import (
     AttentionParams,
     FloatArray,
@@ -28,8 +28,6 @@ from octavo.kernels.ops import (
 )
 from octavo.proto.kv import KvCacheSpec
 
-Isa = Literal["auto", "scalar", "avx2", "avx512", "avx512_bf16"]
-
 
 class CpuOps:
     """OpTable over `octavo._native`. Calls may come from any thread; they take turns in the pool."""
@@ -37,14 +35,14 @@ class CpuOps:
     name = "cpu"
 
     def __init__(
-        self, dtype: Literal["float32", "bfloat16"], *, num_threads: int | None = None, isa: Isa = "auto"
+        self, dtype: Literal["float32", "bfloat16"], *, num_threads: int | None = None, isa: str = "auto"
     ) -> None:
-        """num_threads: None for one a usable core. isa: "auto" for the best the processor runs.
+        """num_threads: None for one a core of the process's affinity. isa: "auto" for the best the processor runs.
 
         Raises ValueError for a level that this processor cannot run.
         """
         self.dtype = dtype
-        self._ops = _native.Backend(dtype, isa, num_threads or usable_cores())
+        self._ops = _native.Backend(dtype, isa, num_threads or len(os.sched_getaffinity(0)))
         # The batch of the forward that runs, with its native form; batches follow each other, so one is enough.
         self._batch: tuple[ForwardBatch, CpuKvCache, _native.StepBatch] | None = None
         # By identity; the objects are kept so that an identity is not used twice.
