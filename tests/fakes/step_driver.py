@@ -57,6 +57,10 @@ class StepDriver:
     def num_in_flight(self) -> int:
         return len(self._sent)
 
+    @property
+    def plans_in_flight(self) -> list[StepPlan]:
+        return [sent.plan for sent in self._sent]
+
     def add(self, request: NewRequest) -> None:
         self.scheduler.add(request)
         self.outcomes[request.request_id] = Outcome()

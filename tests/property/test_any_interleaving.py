@@ -9,14 +9,19 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+import msgspec
 import pytest
+from fakes.hash_model import HashModel
 from fakes.scheduling import FULL, World, hybrid, make_world, request
+from fakes.step_driver import StepDriver
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from octavo.base.errors import CapacityError
 from octavo.core.policy import FcfsPolicy, PriorityPolicy
+from octavo.proto.plan import StepPlan
 from octavo.proto.request import NewRequest
+from octavo.proto.result import StepResult
 
 
 def draw_world(rng: random.Random) -> World:
@@ -40,6 +45,23 @@ def draw_world(rng: random.Random) -> World:
         max_steps_in_flight=rng.randint(1, 3),
         max_bypass=rng.randint(0, 3),
     )
+
+
+class FlakyRunner:
+    """The hash model, with a row that fails now and then."""
+
+    def __init__(self, rng: random.Random, model: HashModel, chance: float) -> None:
+        self._rng = rng
+        self._model = model
+        self._chance = chance
+
+    def execute(self, plan: StepPlan) -> StepResult:
+        result = self._model.execute(plan)
+        if self._rng.random() >= self._chance:
+            return result
+        idx = self._rng.randrange(len(plan.rows))
+        result.token_ids[idx] = []
+        return msgspec.structs.replace(result, failed={idx: "planted"})
 
 
 class RequestSource:
@@ -128,9 +150,10 @@ def run_world(seed: int) -> Counter[str]:
     """One example from start to empty; what was seen on the way."""
     rng = random.Random(seed)
     world = draw_world(rng)
-    driver = world.driver
     source = RequestSource(rng, world)
     chances = {name: rng.choice([0.0, 0.0, most]) for name, most in (("abort", 0.1), ("fail", 0.05), ("reset", 0.05))}
+    runner = FlakyRunner(rng, world.model, rng.choice([0.0, 0.0, 0.03]))
+    driver = world.driver = StepDriver(world.scheduler, runner, world.limits)
     arrival = rng.choice([0.1, 0.4, 1.0])
     accepted: list[NewRequest] = []
     seen: Counter[str] = Counter()

@@ -8,6 +8,7 @@ differ by up to a block, so that the sequences do not all begin a new block in t
 from __future__ import annotations
 
 import argparse
+import gc
 import time
 from dataclasses import dataclass, field
 
@@ -105,6 +106,8 @@ def main() -> None:
             in_flight: list[StepPlan] = []
             admission = Timings()
             step(scheduler, in_flight, admission, 1)
+            gc.collect()
+            gc.freeze()  # what lives long is not to be walked again and again
             steady = Timings()
             for _ in range(args.steps):
                 step(scheduler, in_flight, steady, depth)

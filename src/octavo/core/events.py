@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-import msgspec
+from collections import Counter
+from dataclasses import dataclass, field
 
 from octavo.proto.output import FinishReason
+from octavo.proto.stats import SchedulerStats
 
 
-class SchedulerStats(msgspec.Struct, frozen=True, kw_only=True):
-    """A moment of the scheduler: gauges, then totals."""
+@dataclass(slots=True)
+class Tally:
+    """The totals while they are counted; fields as in SchedulerStats."""
 
-    num_running: int
-    num_waiting: int
-    """Preempted requests included."""
-    num_steps_in_flight: int
-    kv_usage: float
-    """Share of the usable blocks that are held, 0 .. 1; cached-idle blocks count as free."""
-    num_steps: int
-    """Steps planned."""
-    num_failed_steps: int
-    num_scheduled_tokens: int
-    num_preemptions: int
-    num_faults: int
-    """Requests ended by an exception of their own planning or finishing."""
-    prefix_queries: int
-    """Tokens of admitted requests that looked into the prefix cache."""
-    prefix_hits: int
-    """Those of them that were found."""
-    num_finished: dict[FinishReason, int]
+    num_steps: int = 0
+    num_failed_steps: int = 0
+    num_scheduled_tokens: int = 0
+    num_preemptions: int = 0
+    num_faults: int = 0
+    prefix_queries: int = 0
+    prefix_hits: int = 0
+    num_finished: Counter[FinishReason] = field(default_factory=Counter)
+
+    def stats(self, *, num_running: int, num_waiting: int, num_steps_in_flight: int, kv_usage: float) -> SchedulerStats:
+        """The totals as they are now, beside the gauges given."""
+        return SchedulerStats(
+            num_running=num_running,
+            num_waiting=num_waiting,
+            num_steps_in_flight=num_steps_in_flight,
+            kv_usage=kv_usage,
+            num_steps=self.num_steps,
+            num_failed_steps=self.num_failed_steps,
+            num_scheduled_tokens=self.num_scheduled_tokens,
+            num_preemptions=self.num_preemptions,
+            num_faults=self.num_faults,
+            prefix_queries=self.prefix_queries,
+            prefix_hits=self.prefix_hits,
+            num_finished=dict(self.num_finished),
+        )

@@ -188,7 +188,7 @@ class PlanningRound:
             end=end,
             hit=hit,
             step_id=self._step_id,
-            keep_free=self._num_promised + self._num_holders + num_later if self._num_holders else 0,
+            keep_free=self._num_promised + self._num_holders + num_later,
         )
         if reservation is None:
             return _Outcome.NO_ROOM

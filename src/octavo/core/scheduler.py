@@ -19,14 +19,15 @@ Single-threaded; nothing blocks.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from octavo.base.errors import InvariantError, ValidationError
+from octavo.base.errors import InvariantError
+from octavo.core.border import check_request
 from octavo.core.budget import Budgets, SchedulerLimits
-from octavo.core.events import SchedulerStats
+from octavo.core.events import SchedulerStats, Tally
 from octavo.core.finish import End, accept_prompt_logprobs, accept_tokens, find_end, make_delta
 from octavo.core.kv.manager import KvManager
 from octavo.core.kv.sequence import KvSequence
@@ -36,7 +37,7 @@ from octavo.core.policy import ReadinessCheck, SchedulingPolicy, always_ready
 from octavo.core.request import Frame, Request
 from octavo.core.roster import Roster
 from octavo.core.state import STATUS_OF_REASON, RequestStatus
-from octavo.proto.output import FinishReason, RequestDelta
+from octavo.proto.output import RequestDelta
 from octavo.proto.plan import StepPlan
 from octavo.proto.request import NewRequest
 from octavo.proto.result import StepResult
@@ -74,9 +75,7 @@ class Scheduler:
         self._epoch = 0
         self._next_step_id = 0
         self._next_ordinal = 0
-        self._num_usable_blocks = kv.num_free_blocks
-        self._totals: Counter[str] = Counter()
-        self._num_finished: Counter[FinishReason] = Counter()
+        self._tally = Tally()
 
     @property
     def num_running(self) -> int:
@@ -104,7 +103,7 @@ class Scheduler:
         Output it brings along (replay) counts as output. If that output is complete already, the end is reported by
         the next `take_deltas`.
         """
-        self._check_valid(request)
+        check_request(request, self._limits, is_id_taken=request.request_id in self._roster)
         state = Request(
             request,
             self._next_ordinal,
@@ -118,30 +117,6 @@ class Scheduler:
         end = find_end(state) if request.output_token_ids else None
         if end is not None:
             self._pending_deltas.append(self._end(state, end))
-
-    def _check_valid(self, request: NewRequest) -> None:
-        num_prompt_tokens = len(request.prompt_token_ids)
-        if request.request_id in self._roster:
-            raise ValidationError(
-                f"request_id={request.request_id!r} is in use by a request that has not ended; choose another",
-                parameter="request_id",
-                value=request.request_id,
-            )
-        if num_prompt_tokens == 0:
-            raise ValidationError(
-                "prompt_token_ids is empty; give at least one token", parameter="prompt_token_ids", value=[]
-            )
-        if num_prompt_tokens >= self._limits.max_model_len:
-            raise ValidationError(
-                f"the prompt has {num_prompt_tokens} tokens; shorten it to at most {self._limits.max_model_len - 1}, "
-                f"max_model_len={self._limits.max_model_len} less one token of output",
-                parameter="prompt_token_ids",
-                value=num_prompt_tokens,
-            )
-        if request.max_tokens < 1:
-            raise ValidationError(
-                f"max_tokens={request.max_tokens} must be at least 1", parameter="max_tokens", value=request.max_tokens
-            )
 
     def abort(self, request_ids: Sequence[str]) -> list[RequestDelta]:
         """End requests in whatever state; ids that are unknown or have ended are ignored."""
@@ -200,13 +175,13 @@ class Scheduler:
                 self._start(request, decision.num_hit_tokens, now_s)
             request.frames.append(decision.frame)
             num_tokens += decision.frame.num_tokens
-        self._totals["scheduled_tokens"] += num_tokens
+        self._tally.num_scheduled_tokens += num_tokens
 
     def _start(self, request: Request, num_hit_tokens: int, now_s: float) -> None:
         """Move an admitted request to the running, and note what the prefix cache gave it."""
         if request.may_read_prefix_cache:
-            self._totals["prefix_queries"] += request.num_tokens
-            self._totals["prefix_hits"] += num_hit_tokens
+            self._tally.prefix_queries += request.num_tokens
+            self._tally.prefix_hits += num_hit_tokens
         if request.num_cached_tokens is None:
             request.num_cached_tokens = min(num_hit_tokens, request.num_prompt_tokens)
             request.scheduled_s = now_s
@@ -215,14 +190,14 @@ class Scheduler:
     def _send_out(self, decisions: list[Decision]) -> StepPlan:
         step_id = self._next_step_id
         self._next_step_id += 1
-        self._totals["steps"] += 1
+        self._tally.num_steps += 1
         self._in_flight.append(StepInFlight(step_id, decisions))
         return build_step_plan(step_id, self._epoch, decisions, self._roster.rows.take_freed())
 
     def _preempt(self, request: Request, *, drop: bool) -> None:
         """Back to the waiting, to be computed again; the blocks are free by now."""
         self._roster.preempt(request, drop=drop)
-        self._totals["preemptions"] += 1
+        self._tally.num_preemptions += 1
 
     # A step comes back.
 
@@ -293,7 +268,7 @@ class Scheduler:
         void = list(self._in_flight)
         self._in_flight.clear()
         self._epoch += 1
-        self._totals["failed_steps"] += 1
+        self._tally.num_failed_steps += 1
         self._roster.rows.tell_all_again()
         if void:
             self._kv.void_step(void[0].step_id)
@@ -316,7 +291,7 @@ class Scheduler:
     # Ends.
 
     def _end_by_fault(self, request: Request, error: Exception) -> RequestDelta:
-        self._totals["faults"] += 1
+        self._tally.num_faults += 1
         return self._end(request, End("error", error=f"internal error: {type(error).__name__}: {error}"))
 
     def _end(self, request: Request, end: End) -> RequestDelta:
@@ -327,7 +302,7 @@ class Scheduler:
         """End a request in whatever state; it gives back all it holds."""
         self._kv.free(request.seq)
         self._roster.end(request, STATUS_OF_REASON[end.reason])
-        self._num_finished[end.reason] += 1
+        self._tally.num_finished[end.reason] += 1
 
     # The whole.
 
@@ -347,20 +322,11 @@ class Scheduler:
 
     def stats(self) -> SchedulerStats:
         """Where things stand. Cost: constant."""
-        totals = self._totals
-        return SchedulerStats(
+        return self._tally.stats(
             num_running=len(self._roster.running),
             num_waiting=len(self._roster.waiting),
             num_steps_in_flight=len(self._in_flight),
-            kv_usage=1.0 - self._kv.num_free_blocks / self._num_usable_blocks,
-            num_steps=totals["steps"],
-            num_failed_steps=totals["failed_steps"],
-            num_scheduled_tokens=totals["scheduled_tokens"],
-            num_preemptions=totals["preemptions"],
-            num_faults=totals["faults"],
-            prefix_queries=totals["prefix_queries"],
-            prefix_hits=totals["prefix_hits"],
-            num_finished=dict(self._num_finished),
+            kv_usage=1.0 - self._kv.num_free_blocks / self._kv.num_usable_blocks,
         )
 
     def check_integrity(self) -> None:

@@ -159,25 +159,31 @@ def test_a_prompt_is_admitted_only_if_all_of_it_fits_beside_what_is_promised() -
     world = make_world(num_blocks=11, max_num_batched_tokens=4)
     world.add(request("a", prompt=28, max_tokens=1))
     world.driver.step()
-    world.add(request("b", prompt=12, max_tokens=1))
-    while world.scheduler.num_waiting:
-        world.driver.step()
-    assert world.reason("a") == "length"
+    world.add(request("b", prompt=16, max_tokens=1))
+    world.driver.run()
+    assert world.reason("b") == "length"
     assert world.scheduler.stats().num_preemptions == 0
 
 
-def test_nobody_is_admitted_while_a_running_request_lacks_blocks() -> None:
-    world = make_world(num_blocks=9, max_num_batched_tokens=32, max_num_seqs=4, max_bypass=4)
-    fill(world, "abc", prompt=4, max_tokens=13)
-    for _ in range(40):
-        before = world.scheduler.stats().num_preemptions
-        world.add(request(f"small{len(world.driver.outcomes)}", prompt=1, max_tokens=1))
-        names = entering(world)
-        if world.scheduler.stats().num_preemptions > before:
-            assert names == []
-            return
-        world.driver.collect()
-    pytest.fail("no preemption happened")
+def world_with_a_big_request_behind() -> World:
+    world = make_world(num_blocks=14, max_num_batched_tokens=64)
+    world.add(request("small", prompt=4, max_tokens=40))
+    world.add(request("big", prompt=32, max_tokens=20))
+    return world
+
+
+def test_nobody_is_admitted_into_the_blocks_of_a_victim_before_it() -> None:
+    world = world_with_a_big_request_behind()
+    num_steps = 0
+    while not world.scheduler.stats().num_preemptions and world.scheduler.has_work:
+        world.driver.step()
+        num_steps += 1
+    world_again = world_with_a_big_request_behind()
+    for _ in range(num_steps - 1):
+        world_again.driver.step()
+    world_again.add(request("late", prompt=1, max_tokens=1))
+    assert entering(world_again) == []
+    assert world_again.scheduler.stats().num_preemptions == 1
 
 
 def test_a_bounded_number_of_small_requests_passes_a_big_one() -> None:
