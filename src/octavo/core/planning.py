@@ -171,6 +171,9 @@ class PlanningRound:
             return _Outcome.NOT_READY
         if request.frames and request.is_draining:
             return _Outcome.NO_ROOM
+        num_kept = self._num_promised + self._num_holders
+        if self._kv.num_free_blocks <= num_kept:  # needs one at least; spares the look-up of long prompts
+            return _Outcome.NO_ROOM
         num_known = request.num_tokens
         hit = None
         if request.may_read_prefix_cache:
@@ -188,7 +191,7 @@ class PlanningRound:
             end=end,
             hit=hit,
             step_id=self._step_id,
-            keep_free=self._num_promised + self._num_holders + num_later,
+            keep_free=num_kept + num_later,
         )
         if reservation is None:
             return _Outcome.NO_ROOM
