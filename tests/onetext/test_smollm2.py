@@ -9,7 +9,7 @@ from octavo import LLM, SamplingParams
 
 pytestmark = pytest.mark.needs_smollm2
 
-BASE = {"max_num_seqs": 16, "max_model_len": 128, "block_size": 16, "num_gpu_blocks_override": 64}
+BASE = {"max_num_seqs": 16, "max_model_len": 128, "block_size": 32, "num_gpu_blocks_override": 64}
 NAMES = {"greedy", "seeded", "penalties", "prompt logprobs", "two of it"}
 
 
@@ -39,9 +39,9 @@ def test_the_path_does_not_change_a_bit_of_smollm2(world, options):
 
 def test_preemption_does_not_change_a_bit_of_smollm2(smollm2_path):
     """Three prompts that fit into the pool together with a block each to grow by, and then outgrow it."""
-    params = SamplingParams(seed=5, temperature=0.8, max_tokens=20, ignore_eos=True, logprobs=1)
-    requests = [MixedRequest(str(start), [start + 31 * i for i in range(14)], params) for start in (100, 2000, 3000)]
-    options = BASE | {"max_model_len": 64, "max_num_batched_tokens": 64}
+    params = SamplingParams(seed=5, temperature=0.8, max_tokens=36, ignore_eos=True, logprobs=1)
+    requests = [MixedRequest(str(start), [start + 31 * i for i in range(30)], params) for start in (100, 2000, 3000)]
+    options = BASE | {"max_num_batched_tokens": 64}
     with LLM(str(smollm2_path), **options) as llm:
         alone = bits(generate(llm, requests, together=False))
         assert llm.engine.front_end.client.stats().num_preemptions == 0

@@ -13,7 +13,7 @@ import octavo
 from octavo import LLM, EngineArgs, SamplingParams
 from octavo.base.errors import CapacityError, ConfigError, EngineDeadError, ValidationError
 
-SMALL = {"num_gpu_blocks_override": 40, "max_num_seqs": 8, "max_num_batched_tokens": 64, "block_size": 16}
+SMALL = {"num_gpu_blocks_override": 40, "max_num_seqs": 8, "max_num_batched_tokens": 64, "block_size": 32}
 GREEDY = SamplingParams(temperature=0, max_tokens=6, ignore_eos=True)
 LONG = SamplingParams(temperature=0, max_tokens=60, ignore_eos=True)
 USER = [{"role": "user", "content": "hello"}]
@@ -249,7 +249,7 @@ def test_cached_prefixes_are_used_and_can_be_forgotten(llm):
         if is_reset:
             assert llm.reset_prefix_cache()
         cached.append(llm.generate(prompt, GREEDY, use_tqdm=False)[0].num_cached_tokens)
-    assert cached == [0, 48, 0]
+    assert cached == [0, 32, 0]
 
 
 def test_a_cache_salt_keeps_prefixes_apart(llm):
@@ -257,7 +257,7 @@ def test_a_cache_salt_keeps_prefixes_apart(llm):
     ids = list(range(60, 110))
     salts = [None, "tenant", "tenant"]
     prompts = [{"prompt_token_ids": ids} | ({"cache_salt": salt} if salt else {}) for salt in salts]
-    assert [llm.generate(p, GREEDY, use_tqdm=False)[0].num_cached_tokens for p in prompts] == [0, 0, 48]
+    assert [llm.generate(p, GREEDY, use_tqdm=False)[0].num_cached_tokens for p in prompts] == [0, 0, 32]
 
 
 def test_the_startup_timeline_sums_to_the_time_it_took(folder):
