@@ -11,7 +11,7 @@ from octavo.proto.result import TokenLogprobs
 FinishReason = Literal["stop", "length", "abort", "error", "repetition"]
 
 
-class RequestDelta(msgspec.Struct, frozen=True, kw_only=True):
+class RequestDelta(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """New tokens of one request, and its end if it ended. Exactly one delta of a request has a finish_reason."""
 
     request_id: str

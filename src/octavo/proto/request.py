@@ -7,7 +7,7 @@ import msgspec
 from octavo.proto.sampling import SamplingParams
 
 
-class NewRequest(msgspec.Struct, frozen=True, kw_only=True):
+class NewRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One sequence to continue. `n > 1` has been fanned out into n of these before.
 
     All choices that need the tokenizer or the model's defaults are already made: `sampling.max_tokens`, `.seed` and

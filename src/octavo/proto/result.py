@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class TokenLogprobs(msgspec.Struct, frozen=True, array_like=True):
+class TokenLogprobs(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Logprobs of one position: the sampled (or prompt) token first, then the top k, best first."""
 
     token_ids: list[int]
