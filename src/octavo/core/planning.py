@@ -28,6 +28,7 @@ import msgspec
 from octavo.base.errors import InvariantError
 from octavo.core.budget import Budgets, SchedulerLimits
 from octavo.core.kv.plan import KvPlan
+from octavo.core.kv.prefix import HitLosses
 from octavo.core.policy import Readiness, ReadinessCheck, SchedulingPolicy
 from octavo.core.queues import RequestQueue
 from octavo.core.request import Frame, Request
@@ -44,6 +45,8 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     """(group, first logical block, block ids) for its row's block tables."""
     num_hit_tokens: int = -1
     """Tokens found in the prefix cache, for a request admitted in this step; -1 for one that was running."""
+    losses: HitLosses | None = None
+    """Cached tokens that it could not use; None where it did not look."""
 
     @property
     def is_admission(self) -> bool:
@@ -196,7 +199,8 @@ class PlanningRound:
         if reservation is None:
             return _Outcome.NO_ROOM
         frame = Frame(self._step_id, request.epoch, start, num_tokens, 0, end == num_known)
-        self.scheduled.append(Decision(request, frame, reservation.new_blocks, start))
+        losses = hit.losses if hit is not None else None
+        self.scheduled.append(Decision(request, frame, reservation.new_blocks, start, losses))
         self._budgets.tokens -= num_tokens
         self._budgets.sequences -= 1
         self._num_promised += num_later

@@ -35,6 +35,10 @@ class RequestQueue:
         """The requests, first to last; to be read, not changed."""
         return self._requests
 
+    def position(self, request: Request) -> int:
+        """How many are ahead of it. Cost: O(log n)."""
+        return bisect_left(self._keys, request.order_key)
+
     def add(self, request: Request) -> None:
         """Put a request at its place. Raises InvariantError when it is already there."""
         idx = bisect_left(self._keys, request.order_key)

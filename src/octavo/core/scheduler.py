@@ -27,7 +27,7 @@ import msgspec
 from octavo.base.errors import InvariantError
 from octavo.core.border import check_request
 from octavo.core.budget import Budgets, SchedulerLimits
-from octavo.core.events import SchedulerStats, Tally
+from octavo.core.events import Tally
 from octavo.core.finish import End, accept_prompt_logprobs, accept_tokens, find_end, make_delta
 from octavo.core.kv.manager import KvManager
 from octavo.core.kv.sequence import KvSequence
@@ -41,6 +41,7 @@ from octavo.proto.output import RequestDelta
 from octavo.proto.plan import StepPlan
 from octavo.proto.request import NewRequest
 from octavo.proto.result import StepResult
+from octavo.proto.stats import SchedulerStats
 
 MAX_FAILED_STEPS = 2
 """A request among so many failed steps in a row ends with an error."""
@@ -114,6 +115,7 @@ class Scheduler:
         state.order_key = self._policy.order_key(state)
         self._next_ordinal += 1
         self._roster.add(state)
+        self._tally.queue_positions.observe(self._roster.waiting.position(state))
         end = find_end(state) if request.output_token_ids else None
         if end is not None:
             self._pending_deltas.append(self._end(state, end))
@@ -172,16 +174,19 @@ class Scheduler:
         for decision in decisions:
             request = decision.request
             if decision.is_admission:
-                self._start(request, decision.num_hit_tokens, now_s)
-            request.frames.append(decision.frame)
-            num_tokens += decision.frame.num_tokens
+                self._start(decision, now_s)
+            frame = decision.frame
+            request.frames.append(frame)
+            num_tokens += frame.num_tokens
+            if frame.start < request.num_prompt_tokens:
+                self._tally.num_prompt_tokens += min(frame.end, request.num_prompt_tokens) - frame.start
         self._tally.num_scheduled_tokens += num_tokens
 
-    def _start(self, request: Request, num_hit_tokens: int, now_s: float) -> None:
+    def _start(self, decision: Decision, now_s: float) -> None:
         """Move an admitted request to the running, and note what the prefix cache gave it."""
-        if request.may_read_prefix_cache:
-            self._tally.prefix_queries += request.num_tokens
-            self._tally.prefix_hits += num_hit_tokens
+        request, num_hit_tokens = decision.request, decision.num_hit_tokens
+        if decision.losses is not None:
+            self._tally.note_look_up(request.num_tokens, num_hit_tokens, decision.losses)
         if request.num_cached_tokens is None:
             request.num_cached_tokens = min(num_hit_tokens, request.num_prompt_tokens)
             request.scheduled_s = now_s

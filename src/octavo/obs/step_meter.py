@@ -6,15 +6,13 @@ Pure: values in, values out. Cost: about 2 µs a step.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from octavo.core.events import HistogramCounter
 from octavo.proto.result import StepTimings
 from octavo.proto.stats import (
     ROOFLINE_SHARE_BOUNDS,
     STEP_TOKENS_BOUNDS,
-    Histogram,
     StepStats,
 )
 
@@ -29,24 +27,6 @@ class MachineRates:
     def least_s(self, num_bytes: int, num_flops: int) -> float:
         """Roofline (Williams et al. 2009): neither moving nor multiplying can be faster, and the two overlap."""
         return max(num_bytes / self.bytes_per_s, num_flops / self.flops_per_s)
-
-
-class HistogramCounter:
-    """A Histogram while it is counted."""
-
-    def __init__(self, bounds: Sequence[float]) -> None:
-        self._bounds = bounds
-        self._counts = [0] * (len(bounds) + 1)
-        self._total = 0.0
-
-    def observe(self, value: float) -> None:
-        """Count one value."""
-        self._counts[bisect_left(self._bounds, value)] += 1
-        self._total += value
-
-    def read(self) -> Histogram:
-        """The counts so far."""
-        return Histogram(counts=list(self._counts), total=self._total)
 
 
 class StepMeter:

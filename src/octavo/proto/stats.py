@@ -15,6 +15,8 @@ Phase = Literal["plan", "batch", "forward", "sample", "output"]
 """Where an engine's time goes: planning, building the batch, layers, sampling, handling results."""
 LossReason = Literal["full", "sliding_window", "recurrent", "last_token"]
 """Why cached tokens of a prompt could not be used: as core.kv's HitLosses."""
+LOSS_REASONS: Final[tuple[LossReason, ...]] = ("full", "sliding_window", "recurrent", "last_token")
+PHASES: Final[tuple[Phase, ...]] = ("plan", "batch", "forward", "sample", "output")
 
 STEP_TOKENS_BOUNDS: Final = (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 QUEUE_POSITION_BOUNDS: Final = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -43,6 +45,8 @@ class SchedulerStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Steps planned."""
     num_failed_steps: int
     num_scheduled_tokens: int
+    num_prompt_tokens: int
+    """Those of them that compute prompts: what the prefix cache gave is not among them, a recomputation is."""
     num_preemptions: int
     num_faults: int
     """Requests ended by an exception of their own planning or finishing."""
@@ -51,10 +55,10 @@ class SchedulerStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     prefix_hits: int
     """Those of them that were found."""
     num_finished: dict[FinishReason, int]
-    prefix_losses: dict[LossReason, int] = {}
+    prefix_losses: dict[LossReason, int]
     """Tokens that were cached and could not be used."""
-    queue_positions: Histogram | None = None
-    """Waiting requests ahead of a new one when it came, by QUEUE_POSITION_BOUNDS; None: not counted."""
+    queue_positions: Histogram
+    """Waiting requests ahead of a new one when it came, by QUEUE_POSITION_BOUNDS."""
 
 
 class StepStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
