@@ -11,7 +11,6 @@ from typing import Self
 
 from octavo.config.resolved import ResolvedConfig
 from octavo.config.schema import EngineConfig
-from octavo.core.events import SchedulerStats
 from octavo.engine.args import EngineArgs
 from octavo.engine.inputs import PreparedRequest
 from octavo.engine.prompts import ChatMessage, ChatOptions, PromptType
@@ -19,6 +18,7 @@ from octavo.fault.state import EngineState
 from octavo.loading import Tokenizer
 from octavo.outputs import RequestOutput
 from octavo.proto.sampling import SamplingParams
+from octavo.proto.stats import EngineStats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ class AsyncLLM:
         """End requests; their streams end with finish_reason "abort"."""
         raise NotImplementedError
 
-    async def stats(self, timeout_s: float = 1.0) -> SchedulerStats:
+    async def stats(self, timeout_s: float = 1.0) -> EngineStats:
         """The engine's counters now. Raises EngineDeadError when it does not answer in time."""
         raise NotImplementedError
 

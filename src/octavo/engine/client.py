@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from octavo.core.events import SchedulerStats
 from octavo.engine.core import EngineCore
 from octavo.proto.output import RequestDelta
 from octavo.proto.request import NewRequest
+from octavo.proto.stats import EngineStats
 
 
 class EngineClient(Protocol):
@@ -36,7 +36,7 @@ class EngineClient(Protocol):
         """Block until something happened; the deltas since the last call. Raises EngineDeadError."""
         ...
 
-    def stats(self) -> SchedulerStats: ...
+    def stats(self) -> EngineStats: ...
 
     def reset_prefix_cache(self, *, reset_running: bool = False) -> bool:
         """Forget all cached prefixes; False when blocks in use prevent it."""
@@ -72,7 +72,7 @@ class InProcessClient:
         ended, self._ended = self._ended, []
         return ended + self._core.step()
 
-    def stats(self) -> SchedulerStats:
+    def stats(self) -> EngineStats:
         return self._core.stats()
 
     def reset_prefix_cache(self, *, reset_running: bool = False) -> bool:

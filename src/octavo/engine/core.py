@@ -3,26 +3,28 @@
 Owns: the queue of steps in flight.   Does not own: planning (scheduler), arithmetic (executor), text (front end).
 Invariants: plans are submitted and their results applied in one order; at most `max_steps_in_flight` are in flight;
 a step that failed voids all behind it, and nothing new is submitted before those have returned.
-Thread: one. Blocking: `step` waits for the oldest step in flight.
+Thread: one. Two ways to drive it: `step` waits for the oldest step in flight, `advance` never waits, and `on_step_done`
+(called from the executor's thread) says when it is worth calling again.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
 from octavo.base.clock import Clock
 from octavo.base.errors import EngineDeadError
 from octavo.base.log import get_logger
-from octavo.core.events import SchedulerStats
 from octavo.core.scheduler import Scheduler
 from octavo.executor.interface import Executor
+from octavo.obs.step_meter import StepMeter
 from octavo.proto.output import RequestDelta
 from octavo.proto.plan import StepPlan
 from octavo.proto.request import NewRequest
 from octavo.proto.result import StepResult
+from octavo.proto.stats import EngineStats
 
 logger = get_logger(__name__)
 
@@ -37,12 +39,30 @@ class StepInFlight(NamedTuple):
 class EngineCore:
     """Scheduler and executor, joined by the queue of steps in flight."""
 
-    def __init__(self, scheduler: Scheduler, executor: Executor, clock: Clock, *, max_steps_in_flight: int) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        executor: Executor,
+        clock: Clock,
+        *,
+        max_steps_in_flight: int,
+        on_step_done: Callable[[], None] | None = None,
+        meter: StepMeter | None = None,
+    ) -> None:
         self._scheduler = scheduler
         self._executor = executor
         self._clock = clock
         self._max_steps_in_flight = max_steps_in_flight
+        self._on_step_done = on_step_done
+        self._meter = meter or StepMeter()
         self._in_flight: deque[StepInFlight] = deque()
+        self.num_steps_done = 0
+        """Steps whose results were taken, failed ones included."""
+
+    @property
+    def is_waiting_for_step(self) -> bool:
+        """True while a step is in flight: `on_step_done` will be called."""
+        return bool(self._in_flight)
 
     @property
     def has_work(self) -> bool:
@@ -68,22 +88,50 @@ class EngineCore:
             deltas += self._collect()
         return deltas
 
+    def advance(self) -> list[RequestDelta]:
+        """Take the results that are there, keep the queue of steps full, and return what the requests gained.
+
+        Raises EngineDeadError when the executor cannot go on.
+        """
+        deltas: list[RequestDelta] = []
+        while self._in_flight and self._in_flight[0].future.done():
+            deltas += self._collect()
+        self._fill()
+        return deltas + self._scheduler.take_deltas(self._clock.now_s())
+
     def _fill(self) -> None:
         """Plan and submit until the queue is full or nothing is to do."""
         while len(self._in_flight) < self._max_steps_in_flight:
-            plan = self._scheduler.schedule(self._clock.now_s())
+            started_s = self._clock.now_s()
+            plan = self._scheduler.schedule(started_s)
+            self._meter.add_plan(self._clock.now_s() - started_s)
             if plan is None:
                 return
-            self._in_flight.append(StepInFlight(plan, self._executor.submit(plan)))
+            future = self._executor.submit(plan)
+            self._in_flight.append(StepInFlight(plan, future))
+            if self._on_step_done is not None:
+                future.add_done_callback(self._note_done)
+
+    def _note_done(self, _: Future[StepResult]) -> None:
+        if self._on_step_done is not None:
+            self._on_step_done()
 
     def _collect(self) -> list[RequestDelta]:
         """Wait for the oldest step and apply it."""
         plan, future = self._in_flight[0]
         error = future.exception()
         self._in_flight.popleft()
+        self.num_steps_done += 1
         if error is None:
-            return self._scheduler.update(future.result(), self._clock.now_s())
+            return self._apply(plan, future.result())
         return self._recover(plan, error)
+
+    def _apply(self, plan: StepPlan, result: StepResult) -> list[RequestDelta]:
+        started_s = self._clock.now_s()
+        deltas = self._scheduler.update(result, started_s)
+        output_s = self._clock.now_s() - started_s
+        self._meter.add_step(plan.num_scheduled_tokens, result.timings, output_s=output_s)
+        return deltas
 
     def _recover(self, plan: StepPlan, error: BaseException) -> list[RequestDelta]:
         """Void the failed step and all behind it; their requests compute again, or end with an error."""
@@ -95,9 +143,17 @@ class EngineCore:
         self._scheduler.fail_step(plan, f"{type(error).__name__}: {error}")
         return self._scheduler.take_deltas(self._clock.now_s())
 
-    def stats(self) -> SchedulerStats:
-        """Counters of the scheduler and of KV memory, as of now."""
-        return self._scheduler.stats()
+    @property
+    def num_running(self) -> int:
+        return self._scheduler.num_running
+
+    @property
+    def num_waiting(self) -> int:
+        return self._scheduler.num_waiting
+
+    def stats(self) -> EngineStats:
+        """Counters of the scheduler, of KV memory and of the steps that have returned, as of now."""
+        return EngineStats(scheduler=self._scheduler.stats(), steps=self._meter.stats())
 
     def reset_prefix_cache(self, *, reset_running: bool = False) -> bool:
         """Forget all cached prefixes. False: blocks were in use and nothing was forgotten."""

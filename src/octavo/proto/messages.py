@@ -18,7 +18,6 @@ import msgspec
 from octavo.proto.output import RequestDelta
 from octavo.proto.request import NewRequest
 from octavo.proto.stats import EngineStats
-from octavo.proto.stats import EngineStats
 
 
 class _Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):
@@ -133,6 +132,8 @@ class StartEngine(_Message, frozen=True, tag="start"):
     """Counts the engine processes of one supervisor from 0."""
     must_die_with_thread: bool
     """True: the kernel may be asked to kill the engine when the supervisor's thread ends; it is the main thread."""
+    log_level: str
+    log_format: Literal["text", "json"]
 
 
 class ClientGone(_Message, frozen=True, tag="client_gone"):
