@@ -34,6 +34,8 @@ class Sample:
 
     prompt_token_ids: list[int]
     num_output_tokens: int
+    text: str | None = None
+    """The prompt as text, where the dataset has text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,21 +82,22 @@ def read_sharegpt(path: Path, num_samples: int, *, encode: Encode, output_len: i
         num_output = output_len or len(answer)
         is_short = len(prompt) < MIN_TOKENS or (output_len is None and num_output < MIN_TOKENS)
         if not is_short and len(prompt) <= MAX_PROMPT_TOKENS and len(prompt) + num_output <= MAX_TOTAL_TOKENS:
-            samples.append(Sample(prompt, num_output))
+            samples.append(Sample(prompt, num_output, text=turns[0]["value"]))
     return samples
 
 
 def read_custom(path: Path, num_samples: int, *, encode: Encode, output_len: int) -> list[Sample]:
     """The first lines of a JSON lines file: {"prompt": ..., "output_tokens": optional}. Raises ConfigError."""
     samples: list[Sample] = []
-    for number, line in enumerate(_read_text(path).splitlines(), start=1):
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
         if len(samples) == num_samples:
             break
         if not line.strip():
             continue
         try:
             entry = json.loads(line)
-            samples.append(Sample(encode(entry["prompt"]), int(entry.get("output_tokens", output_len))))
+            prompt, num_output = entry["prompt"], int(entry.get("output_tokens", output_len))
+            samples.append(Sample(encode(prompt), num_output, text=prompt))
         except (ValueError, KeyError, TypeError):
             remedy = f'line {number} of {path} is not like {{"prompt": "..."}}'
             raise ConfigError([ConfigProblem("--dataset-path", str(path), remedy)]) from None
@@ -103,7 +106,7 @@ def read_custom(path: Path, num_samples: int, *, encode: Encode, output_len: int
 
 def _read_list(path: Path) -> list[dict[str, list[dict[str, str]]]]:
     try:
-        entries = json.loads(_read_text(path))
+        entries = json.loads(read_text(path))
     except ValueError as error:
         raise ConfigError([ConfigProblem("--dataset-path", str(path), f"is not JSON: {error}")]) from None
     if not isinstance(entries, list):
@@ -111,7 +114,8 @@ def _read_list(path: Path) -> list[dict[str, list[dict[str, str]]]]:
     return entries
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """A dataset file. Raises ConfigError."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

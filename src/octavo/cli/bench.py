@@ -1,6 +1,7 @@
-"""`octavo bench latency|throughput`: measure the engine in this process, with vLLM's flags and JSON keys.
+"""`octavo bench latency|throughput|serve`: measure the engine in this process or a server, with vLLM's flags and keys.
 
-Owns: flags, files and what is printed.   Does not own: the measurements (octavo/bench).
+Owns: the table of benchmarks; flags, files and what is printed of those in this process.   Does not own: the
+measurements (octavo/bench), the flags of `serve` (cli/bench_serve.py).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from octavo.cli import bench_serve
 from octavo.cli.engine_flags import add_engine_flags, config_from_args
 from octavo.cli.parser import UsageError
 
@@ -18,20 +20,21 @@ RANDOM_INPUT_LEN, RANDOM_OUTPUT_LEN, CUSTOM_OUTPUT_LEN = 1024, 128, 256
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    benchmarks = parser.add_subparsers(dest="benchmark", required=True, metavar="{latency,throughput}")
+    names = ("latency", "throughput", "serve")
+    benchmarks = parser.add_subparsers(dest="benchmark", required=True, metavar=f"{{{','.join(names)}}}")
     for name, summary, add_flags in (
         ("latency", "time of one batch, from submission to the last token", _add_latency_flags),
         ("throughput", "requests and tokens per second, all requests at once", _add_throughput_flags),
+        ("serve", "latencies and throughput of a running server, under load", bench_serve.add_arguments),
     ):
-        child = benchmarks.add_parser(name, help=summary, description=summary.capitalize() + ".")
-        add_flags(child)
-        child.add_argument("--n", type=int, default=1, metavar="N", help="sequences per prompt (default: 1)")
-        child.add_argument("--output-json", metavar="FILE", help="write the results as JSON")
-        child.add_argument("--disable-detokenize", action="store_true", help="make no text of the output tokens")
-        add_engine_flags(child)
+        add_flags(benchmarks.add_parser(name, help=summary, description=summary.capitalize() + "."))
 
 
 def run(args: argparse.Namespace) -> int:
+    return bench_serve.run(args) if args.benchmark == "serve" else _run_in_process(args)
+
+
+def _run_in_process(args: argparse.Namespace) -> int:
     from octavo.llm import LLM
 
     if args.benchmark == "latency" and args.config is None and not hasattr(args, "enable_prefix_caching"):
@@ -46,6 +49,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _add_common_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--n", type=int, default=1, metavar="N", help="sequences per prompt (default: 1)")
+    parser.add_argument("--output-json", metavar="FILE", help="write the results as JSON")
+    parser.add_argument("--disable-detokenize", action="store_true", help="make no text of the output tokens")
+    add_engine_flags(parser)
+
+
 def _add_latency_flags(parser: argparse.ArgumentParser) -> None:
     for flag, default, text in (
         ("--input-len", 32, "tokens per prompt"),
@@ -55,6 +65,7 @@ def _add_latency_flags(parser: argparse.ArgumentParser) -> None:
         ("--num-iters", 30, "measured iterations"),
     ):
         parser.add_argument(flag, type=int, default=default, metavar="N", help=f"{text} (default: {default})")
+    _add_common_flags(parser)
 
 
 def _add_throughput_flags(parser: argparse.ArgumentParser) -> None:
@@ -79,6 +90,7 @@ def _add_throughput_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prefix-len", "--random-prefix-len", type=int, default=0, metavar="N", help="random: tokens shared by all"
     )
+    _add_common_flags(parser)
 
 
 def _run_latency(llm: Any, args: argparse.Namespace) -> Any:
