@@ -33,8 +33,9 @@ class _SwitchAction(argparse.Action):
         setattr(namespace, self.dest, False if is_off else values if isinstance(values, str) else True)
 
 
-def add_engine_flags(parser: argparse.ArgumentParser) -> None:
-    """Add all engine options, `--config` and `--print-config`."""
+def add_engine_flags(parser: argparse.ArgumentParser, *, usage: Usage = "offline") -> None:
+    """Add all engine options, `--config` and `--print-config`; for a server also the server's."""
+    parser.set_defaults(usage=usage)
     sources = parser.add_argument_group("Configuration")
     sources.add_argument("--config", metavar="FILE", help="YAML file of options; flags and OCTAVO_* win over it")
     sources.add_argument(
@@ -42,10 +43,12 @@ def add_engine_flags(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print the options with every auto resolved, as a file for --config, and exit",
     )
-    groups = {name: parser.add_argument_group(title) for name, title in GROUP_TITLES.items()}
+    shown = {name: title for name, title in GROUP_TITLES.items() if name != "server" or usage == "server"}
+    groups = {name: parser.add_argument_group(title) for name, title in shown.items()}
     actions: dict[str, argparse.Action] = getattr(parser, "engine_actions", {})
     for option in all_options().values():
-        actions[option.name] = _add_flag(groups[option.group], option)
+        if option.group in groups:
+            actions[option.name] = _add_flag(groups[option.group], option)
 
 
 def engine_kwargs(args: argparse.Namespace) -> dict[str, object]:
@@ -54,11 +57,11 @@ def engine_kwargs(args: argparse.Namespace) -> dict[str, object]:
     return {name: given[name] for name in all_options() if given.get(name) is not None}
 
 
-def config_from_args(args: argparse.Namespace, usage: Usage = "offline") -> EngineConfig:
+def config_from_args(args: argparse.Namespace) -> EngineConfig:
     """The configuration asked for by the command line, `--config` and the environment. Raises ConfigError."""
     return load_config(
         engine_kwargs(args),
-        usage=usage,
+        usage=getattr(args, "usage", "offline"),
         config_file=getattr(args, "config", None),
         label=lambda name: "--" + name.replace("_", "-"),
     )
@@ -110,4 +113,5 @@ def _default_text(option: Option) -> str:
         return ""
     if isinstance(option.default, bool):
         return f"(default: {'on' if option.default else 'off'})"
-    return f"(default: {option.default})"
+    default = " ".join(option.default) if isinstance(option.default, tuple) else option.default
+    return f"(default: {default})"

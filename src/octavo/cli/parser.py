@@ -63,8 +63,9 @@ class CommandParser(argparse.ArgumentParser):
             return self._short_help()
         options = [option for name, option in all_options().items() if name in self.engine_actions]
         group = _find_group(topic)
-        if group is not None:
-            return self._section(GROUP_TITLES[group], [option for option in options if option.group == group])
+        in_group = [option for option in options if option.group == group]
+        if group is not None and in_group:
+            return self._section(GROUP_TITLES[group], in_group)
         name = topic.lstrip("-").replace("-", "_")
         if name in self.engine_actions:
             return describe_option(all_options()[name])
@@ -95,7 +96,7 @@ class CommandParser(argparse.ArgumentParser):
             formatter.start_section(title)
             formatter.add_arguments([action for action in actions if actions is positionals or action.option_strings])
             formatter.end_section()
-        groups = ", ".join(GROUP_TITLES)
+        groups = ", ".join(dict.fromkeys(all_options()[name].group for name in self.engine_actions))
         more = f"\nAll flags: --help=all. One group: --help=GROUP ({groups}). One flag: --help=max-model-len.\n"
         return f"usage: {usage}\n\n" + formatter.format_help() + more
 

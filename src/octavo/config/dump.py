@@ -17,7 +17,8 @@ def dump_config(resolved: ResolvedConfig) -> str:
     group = None
     for name, option in all_options().items():
         value = getattr(getattr(resolved.options, option.group), name)
-        if value is None or option.declaration.secret:
+        is_elsewhere = option.group == "server" and resolved.options.usage != "server"
+        if value is None or option.declaration.secret or is_elsewhere:
             continue
         if option.group != group:
             group = option.group

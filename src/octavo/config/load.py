@@ -96,9 +96,9 @@ def _options_in(environment: Mapping[str, str], problems: list[ConfigProblem]) -
     by_env_name: dict[str, Option] = {option.env_name: option for option in all_options().values()}
     found: dict[str, object] = {}
     for env_name, raw in environment.items():
-        if env_name in by_env_name:
+        if env_name in by_env_name and not raw.startswith("tcp://"):  # Kubernetes: a service named octavo, not a port
             found[by_env_name[env_name].name] = raw
-        elif env_name.startswith(_ENV_PREFIX):
+        elif env_name.startswith(_ENV_PREFIX) and env_name not in by_env_name:
             near = difflib.get_close_matches(env_name, by_env_name, n=1, cutoff=0.9)
             if near:
                 problems.append(ConfigProblem(env_name, raw, f"is not an option; did you mean {near[0]}?"))

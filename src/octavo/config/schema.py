@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from octavo.config.option import AUTO, Option, option, options_of
+from octavo.config.server_options import ServerConfig
 
 Auto = Literal["auto"]
 Dtype = Literal["float32", "bfloat16"]
@@ -314,6 +315,7 @@ class EngineConfig:
     kernels: KernelConfig = field(default_factory=KernelConfig)
     parallel: ParallelConfig = field(default_factory=ParallelConfig)
     observability: ObservabilityConfig = field(default_factory=ObservabilityConfig)
+    server: ServerConfig = field(default_factory=ServerConfig)
 
 
 GROUP_TITLES: Mapping[str, str] = {
@@ -323,6 +325,7 @@ GROUP_TITLES: Mapping[str, str] = {
     "kernels": "Kernels and threads",
     "parallel": "Parallelism",
     "observability": "Logs and statistics",
+    "server": "HTTP server",
 }
 """Field of EngineConfig -> heading."""
 

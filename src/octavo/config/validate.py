@@ -63,10 +63,33 @@ def one_size_of_pool(config: EngineConfig) -> Iterator[ConfigProblem]:
         yield ConfigProblem("num_gpu_blocks_override", blocks, remedy)
 
 
+def key_with_certificate(config: EngineConfig) -> Iterator[ConfigProblem]:
+    key, certificate = config.server.ssl_keyfile, config.server.ssl_certfile
+    if (key is None) != (certificate is None):
+        name, value = ("ssl_keyfile", key) if certificate is None else ("ssl_certfile", certificate)
+        yield ConfigProblem(name, value, "HTTPS needs both --ssl-keyfile and --ssl-certfile")
+
+
+def admin_port_needs_key(config: EngineConfig) -> Iterator[ConfigProblem]:
+    server = config.server
+    if server.admin_port is not None and server.admin_api_key is None:
+        remedy = "any user of the machine can connect to a port: give --admin-api-key too, or use --admin-uds"
+        yield ConfigProblem("admin_port", server.admin_port, remedy)
+
+
+def sockets_for_one_place(config: EngineConfig) -> Iterator[ConfigProblem]:
+    server = config.server
+    if server.uds is not None and server.ssl_certfile is not None:
+        yield ConfigProblem("uds", server.uds, "a unix socket has no HTTPS; leave out --ssl-certfile and --ssl-keyfile")
+
+
 RULES: tuple[Rule, ...] = (
     one_worker,
     gpu_memory_needs_gpu,
     steps_match_async,
     chunks_fit_steps,
     one_size_of_pool,
+    key_with_certificate,
+    admin_port_needs_key,
+    sockets_for_one_place,
 )

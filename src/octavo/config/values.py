@@ -83,6 +83,10 @@ def _read_text(_: Declaration, raw: object) -> str:
 
 
 def _read_names(_: Declaration, raw: object) -> tuple[str, ...]:
+    if isinstance(raw, list) and len(raw) == 1 and str(raw[0]).startswith("["):
+        raw = raw[0]
+    if isinstance(raw, str) and raw.startswith("["):
+        raw = _parse_json(raw, "must be one or more names, or a JSON list of them")
     names = raw.split() if isinstance(raw, str) else raw
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name for name in names):
         raise ValueError("must be one or more names")
@@ -139,12 +143,16 @@ def _read_switch(_: Declaration, raw: object) -> bool:
     raise ValueError("must be true or false")
 
 
+def _parse_json(text: str, remedy: str) -> object:
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{remedy}: {error}") from None
+
+
 def _read_json(_: Declaration, raw: object) -> dict[str, object]:
     if isinstance(raw, str):
-        try:
-            raw = json.loads(raw)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"must be a JSON object: {error}") from None
+        raw = _parse_json(raw, "must be a JSON object")
     if not isinstance(raw, Mapping) or not all(isinstance(key, str) for key in raw):
         raise ValueError('must be a JSON object such as {"temperature": 0.5}')
     return dict(raw)

@@ -12,7 +12,7 @@ EXAMPLES = {"text": "x", "names": "x", "count": "64", "size": "1G", "fraction": 
 def parse(*argv):
     parser = CommandParser(prog="octavo try")
     parser.add_argument("prompt", nargs="*")
-    add_engine_flags(parser)
+    add_engine_flags(parser, usage="server")
     return parser.parse_args(normalize_argv(argv))
 
 
@@ -40,7 +40,7 @@ def test_what_is_not_given_is_not_there():
 def test_flags_and_keywords_make_the_same_configuration():
     args = parse("--max_model_len", "8k", "--no-enable-prefix-caching", "-tp", "1", "--served-model-name", "a", "b")
     keywords = {"max_model_len": 8000, "enable_prefix_caching": False, "served_model_name": ["a", "b"]}
-    assert config_from_args(args) == load_config(keywords, env={})
+    assert config_from_args(args) == load_config(keywords, usage="server", env={})
 
 
 def test_the_last_of_two_flags_counts():

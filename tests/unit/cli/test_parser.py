@@ -10,7 +10,7 @@ def parser():
     made = CommandParser(prog="octavo try", description="Try it.")
     made.add_argument("prompt", nargs="*")
     made.add_argument("--max-tokens", type=int)
-    add_engine_flags(made)
+    add_engine_flags(made, usage="server")
     return made
 
 

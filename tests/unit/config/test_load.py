@@ -115,3 +115,15 @@ def test_a_missing_file_is_named(tmp_path):
     (problem,) = problems_of({}, config_file=tmp_path / "none.yaml")
     assert "none.yaml" in problem
     assert "cannot be read" in problem
+
+
+def test_a_kubernetes_service_named_octavo_does_not_set_the_port():
+    env = {"OCTAVO_PORT": "tcp://10.0.0.1:8000", "OCTAVO_SERVICE_PORT": "8000"}
+    assert load_config({}, env=env).server.port == 8000
+
+
+def test_names_may_be_a_json_list_as_vllm_has_them():
+    assert load_config({"allowed_origins": ['["https://a", "https://b"]']}, env={}).server.allowed_origins == (
+        "https://a",
+        "https://b",
+    )

@@ -2,6 +2,7 @@ import pytest
 
 from octavo.config.load import load_config
 from octavo.config.schema import CacheConfig, EngineConfig, ParallelConfig, SchedulerConfig
+from octavo.config.server_options import ServerConfig
 from octavo.config.validate import RULES, find_problems
 
 BAD = [
@@ -14,6 +15,10 @@ BAD = [
      ["long_prefill_token_threshold"]),
     (EngineConfig(cache=CacheConfig(num_gpu_blocks_override=8, kv_cache_memory_bytes=2**30)),
      ["num_gpu_blocks_override"]),
+    (EngineConfig(server=ServerConfig(ssl_keyfile="key.pem")), ["ssl_keyfile"]),
+    (EngineConfig(server=ServerConfig(ssl_certfile="cert.pem")), ["ssl_certfile"]),
+    (EngineConfig(server=ServerConfig(admin_port=9)), ["admin_port"]),
+    (EngineConfig(server=ServerConfig(uds="s", ssl_certfile="c", ssl_keyfile="k")), ["uds"]),
 ]  # fmt: skip
 
 
