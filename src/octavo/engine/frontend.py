@@ -47,7 +47,7 @@ class FrontEnd:
                 self._client.add(sequence)
         except BaseException:
             self._client.abort([sequence.request_id for sequence in request.sequences])
-            self._outputs.forget([request.request_id])
+            self._outputs.forget([request.request_id], was_refused=True)
             raise
 
     def step(self) -> list[RequestOutput]:

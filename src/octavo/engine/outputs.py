@@ -11,11 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import structs
+
 from octavo.base.errors import ValidationError
 from octavo.engine.continuation import Continuation, OutputTokenizer, name_logprobs
 from octavo.engine.inputs import PreparedRequest
+from octavo.obs.request_meter import RequestFacts, RequestMeter, RequestTrack
 from octavo.outputs import PositionLogprobs, RequestMetrics, RequestOutput
-from octavo.proto.output import RequestDelta
+from octavo.proto.output import FinishReason, RequestDelta
+from octavo.proto.request import NewRequest
+from octavo.proto.result import TokenLogprobs
 from octavo.proto.sampling import RequestOutputKind
 
 
@@ -31,14 +36,18 @@ class ProcessedDeltas:
 class LiveRequest:
     """A request whose outputs are still coming in."""
 
-    def __init__(self, request: PreparedRequest, tokenizer: OutputTokenizer | None) -> None:
+    def __init__(
+        self, request: PreparedRequest, tokenizer: OutputTokenizer | None, track: RequestTrack | None = None
+    ) -> None:
         self.request = request
         self.continuations = [Continuation(i, request.sampling, tokenizer) for i in range(len(request.sequences))]
         self._tokenizer = tokenizer if request.sampling.detokenize else None
         self._metrics = RequestMetrics(arrival_time=request.arrival_s)
         self._prompt_logprobs: list[PositionLogprobs | None] = [None]
         self._num_prompt_logprobs_reported = 0
+        self._num_prompt_logprobs_of_epoch = 0
         self._num_cached_tokens: int | None = None
+        self._track = track
 
     @property
     def is_finished(self) -> bool:
@@ -57,11 +66,67 @@ class LiveRequest:
             metrics.last_token_time = now_s
             if metrics.first_token_time is None:
                 metrics.first_token_time = now_s
-        self._prompt_logprobs += [name_logprobs(entry, self._tokenizer) for entry in delta.prompt_logprobs]
-        must_stop = self.continuations[index].apply(delta)
+        if delta.prompt_logprobs:
+            self._add_prompt_logprobs(delta.prompt_logprobs)
+        continuation = self.continuations[index]
+        must_stop = continuation.apply(delta)
+        if self._track is not None:
+            self._note(self._track, index, delta, now_s)
         if self.is_finished and metrics.finished_time is None:
             metrics.finished_time = now_s
         return must_stop
+
+    def _note(self, track: RequestTrack, index: int, delta: RequestDelta, now_s: float) -> None:
+        """Count what a delta brought; the continuation has taken it."""
+        if delta.scheduled_s is not None:
+            track.schedule(index, delta.scheduled_s, delta.num_cached_tokens)
+        if delta.token_ids:
+            track.add_tokens(index, len(delta.token_ids), now_s)
+        reason = self.continuations[index].finish_reason
+        if reason is not None:
+            track.end(index, reason, now_s)
+
+    def leave(self) -> None:
+        """Nobody waits for the rest."""
+        if self._track is not None:
+            self._track.abort()
+
+    def _add_prompt_logprobs(self, entries: Sequence[TokenLogprobs]) -> None:
+        """Positions in order from 1 in each epoch; those that an earlier epoch reported are not taken again."""
+        num_known = len(self._prompt_logprobs) - 1 - self._num_prompt_logprobs_of_epoch
+        self._num_prompt_logprobs_of_epoch += len(entries)
+        self._prompt_logprobs += [name_logprobs(entry, self._tokenizer) for entry in entries[max(0, num_known) :]]
+
+    def resume(self) -> list[NewRequest]:
+        """The sequences that have not ended, to be run again by another engine behind what was received.
+
+        Their epoch is a new one: what may still come of the old one is ignored.
+        """
+        self._num_prompt_logprobs_of_epoch = 0
+        sequences = self.request.sequences
+        resumed = []
+        for index, continuation in enumerate(self.continuations):
+            if continuation.finish_reason is None:
+                sequences[index] = structs.replace(
+                    sequences[index],
+                    output_token_ids=list(continuation.token_ids),
+                    epoch=sequences[index].epoch + 1,
+                )
+                resumed.append(sequences[index])
+        return resumed
+
+    def end(self, reason: FinishReason, now_s: float, error: str | None = None) -> list[str]:
+        """End what has not ended yet, without the engine. Returns the ids of those sequences."""
+        ended = []
+        for index, continuation in enumerate(self.continuations):
+            if continuation.finish_reason is None:
+                sequence = self.request.sequences[index]
+                delta = RequestDelta(
+                    request_id=sequence.request_id, epoch=sequence.epoch, finish_reason=reason, error=error
+                )
+                self.apply(index, delta, now_s)
+                ended.append(sequence.request_id)
+        return ended
 
     def report(self) -> RequestOutput | None:
         """The output that is due now, if one is."""
@@ -87,10 +152,11 @@ class LiveRequest:
 
 
 class OutputProcessor:
-    """Deltas in, outputs out. One per front end; not thread-safe."""
+    """Deltas in, outputs out. One per front end; not thread-safe. meter: counts the requests; None: nobody does."""
 
-    def __init__(self, tokenizer: OutputTokenizer | None) -> None:
+    def __init__(self, tokenizer: OutputTokenizer | None, meter: RequestMeter | None = None) -> None:
         self._tokenizer = tokenizer
+        self._meter = meter
         self._live: dict[str, LiveRequest] = {}
         self._sequences: dict[str, tuple[str, int]] = {}  # sequence id -> (request id, index)
 
@@ -108,7 +174,8 @@ class OutputProcessor:
                 parameter="request_id",
                 value=request.request_id,
             )
-        self._live[request.request_id] = LiveRequest(request, self._tokenizer)
+        track = self._meter.start(_facts_of(request)) if self._meter is not None else None
+        self._live[request.request_id] = LiveRequest(request, self._tokenizer, track)
         for index, sequence_id in enumerate(ids):
             self._sequences[sequence_id] = (request.request_id, index)
 
@@ -122,10 +189,15 @@ class OutputProcessor:
             for sequence in self._live[request_id].request.sequences
         ]
 
-    def forget(self, request_ids: Iterable[str]) -> None:
-        """Drop requests; what still arrives for them is ignored."""
+    def forget(self, request_ids: Iterable[str], *, was_refused: bool = False) -> None:
+        """Drop requests; what still arrives for them is ignored.
+
+        was_refused: the engine never took them; they do not count as aborted.
+        """
         for request_id in list(request_ids):
             live = self._live.pop(request_id, None)
+            if live is not None and not was_refused:
+                live.leave()
             for sequence in live.request.sequences if live else ():
                 self._sequences.pop(sequence.request_id, None)
 
@@ -156,3 +228,15 @@ class OutputProcessor:
             if live.is_finished:
                 self.forget([request_id])
         return ProcessedDeltas(outputs, stopped)
+
+
+def _facts_of(request: PreparedRequest) -> RequestFacts:
+    return RequestFacts(
+        request_id=request.request_id,
+        num_prompt_tokens=len(request.prompt.token_ids),
+        num_sequences=len(request.sequences),
+        max_tokens=request.sequences[0].max_tokens,
+        temperature=request.sampling.temperature,
+        top_p=request.sampling.top_p,
+        arrival_s=request.arrival_s,
+    )
