@@ -19,7 +19,7 @@
 
 namespace octavo::OCTAVO_LEVEL {
 
-constexpr int64_t kStretch = 32;     // tokens of a block that are scored together
+constexpr int64_t kMaxStretch = 32;  // tokens that are scored together: these, or a block if that is smaller
 constexpr float kLowest = -3.0e38f;  // below any score; finite, so that differences are never inf - inf
 
 // Memory of one thread, cut from its scratch.
@@ -70,6 +70,7 @@ struct row_block {
     const workspace<Element>& space;
     int64_t first_row, num_rows;
     int64_t partition_start;  // absolute position
+    int64_t stretch_size;
     int64_t first_stretch, last_stretch;
     int64_t num_keys;  // of the partition, up to the last that some row sees
 
@@ -80,14 +81,14 @@ struct row_block {
         return p.window > 0 ? max_of(0, position(row) - p.window + 1 - partition_start) : 0;
     }
     const char* block_of(int64_t stretch, int64_t& offset) const {
-        const int64_t at = partition_start + stretch * kStretch;
+        const int64_t at = partition_start + stretch * stretch_size;
         offset = at % p.layout.block_size;
         return p.cache + tile.block_table[at / p.layout.block_size] * p.layout.block_bytes;
     }
 };
 
 // scores[r][key] = q . k
-template <class Element, int kRows>
+template <class Element, int kRows, int kVectors>
 static void score(const row_block<Element>& b) {
     using unit = typename unit_of<Element>::scalar;
     const int64_t units = b.p.layout.head_dim / unit_of<Element>::kElements;
@@ -97,14 +98,15 @@ static void score(const row_block<Element>& b) {
         const char* const block = b.block_of(stretch, offset);
         const auto* const keys =
             reinterpret_cast<const unit*>(block + b.tile.kv_head * b.p.layout.k_head_bytes) + offset;
-        for (int64_t column = 0; column < kStretch; column += 2 * kLanes) {
-            vf acc[kRows][2];
-            for (int r = 0; r < kRows; ++r) acc[r][0] = acc[r][1] = broadcast(0.0f);
-            multiply_tile<unit, kRows, 2, 1, kRows>(keys + column, b.p.layout.block_size, q, units, acc);
-            float* const out = b.space.scores + stretch * kStretch + column;
+        for (int64_t column = 0; column < b.stretch_size; column += kVectors * kLanes) {
+            vf acc[kRows][kVectors];
             for (int r = 0; r < kRows; ++r) {
-                store(out + r * kPartition, acc[r][0]);
-                store(out + r * kPartition + kLanes, acc[r][1]);
+                for (int v = 0; v < kVectors; ++v) acc[r][v] = broadcast(0.0f);
+            }
+            multiply_tile<unit, kRows, kVectors, 1, kRows>(keys + column, b.p.layout.block_size, q, units, acc);
+            float* const out = b.space.scores + stretch * b.stretch_size + column;
+            for (int r = 0; r < kRows; ++r) {
+                for (int v = 0; v < kVectors; ++v) store(out + r * kPartition + v * kLanes, acc[r][v]);
             }
         }
     }
@@ -115,7 +117,7 @@ template <class Element>
 static void weigh(const row_block<Element>& b, int64_t row) {
     float* const scores = b.space.scores + row * kPartition;
     Element* const weights = b.space.weights + row * kPartition;
-    const int64_t first = b.first_stretch * kStretch, last = b.last_stretch * kStretch;
+    const int64_t first = b.first_stretch * b.stretch_size, last = b.last_stretch * b.stretch_size;
     const int64_t first_seen = b.first_key(row);
     const int64_t last_seen = b.position(row) + 1 - b.partition_start;
     const vf scale = broadcast(b.p.scale), cap = broadcast(b.p.softcap);
@@ -171,8 +173,8 @@ static void gather_values(const row_block<Element>& b) {
             const char* const block = b.block_of(stretch, offset) + b.p.layout.k_bytes;
             const auto* const values = reinterpret_cast<const unit*>(block + b.tile.kv_head * b.p.layout.v_head_bytes) +
                                        offset / kElements * padded + column;
-            const unit* const x = weights + stretch * (kStretch / kElements);
-            const int64_t keys = min_of(kStretch, b.num_keys - stretch * kStretch);
+            const unit* const x = weights + stretch * (b.stretch_size / kElements);
+            const int64_t keys = min_of(b.stretch_size, b.num_keys - stretch * b.stretch_size);
             const int64_t whole = keys / kElements;
             multiply_tile<unit, kRows, 2, kRowStride, 1>(values, padded, x, whole, acc);
             if (keys % kElements != 0) add_last_key<kRows, kRowStride>(values + whole * padded, x + whole, acc);
@@ -186,7 +188,11 @@ static void gather_values(const row_block<Element>& b) {
 
 template <class Element, int kRows>
 static void attend_rows(const row_block<Element>& b) {
-    score<Element, kRows>(b);
+    if (b.stretch_size >= 2 * kLanes) {
+        score<Element, kRows, 2>(b);
+    } else {
+        score<Element, kRows, 1>(b);
+    }
     for (int64_t row = 0; row < kRows; ++row) weigh(b, row);
     gather_values<Element, kRows>(b);
 }
@@ -203,12 +209,13 @@ struct by_rows {
 template <class Element>
 static bool attend_row_block(const attention_params& p, const attention_tile& tile, const workspace<Element>& space,
                              int64_t partition, int64_t first_row, int64_t num_rows) {
-    row_block<Element> b{p, tile, space, first_row, num_rows, partition * kPartition, 0, 0, 0};
+    row_block<Element> b{p, tile, space, first_row, num_rows, partition * kPartition, 0, 0, 0, 0};
+    b.stretch_size = min_of(kMaxStretch, p.layout.block_size);
     b.num_keys = min_of(kPartition, b.position(num_rows - 1) + 1 - b.partition_start);
     const int64_t first_key = b.first_key(0);
     if (b.num_keys <= first_key) return false;
-    b.first_stretch = first_key / kStretch;
-    b.last_stretch = ceil_div(b.num_keys, kStretch);
+    b.first_stretch = first_key / b.stretch_size;
+    b.last_stretch = ceil_div(b.num_keys, b.stretch_size);
     by_rows<Element>::run(b);
     return true;
 }

@@ -9,13 +9,12 @@ namespace octavo {
 
 namespace {
 
-constexpr int64_t kTokensPerTile = 32;  // what kernels read of a block at once
 constexpr int64_t kMaxHeadDim = 1024;
 
 cache_layout make_layout(dtype type, int64_t block_size, int64_t num_kv_heads, int64_t head_dim, int64_t num_layers) {
     const shape_check check("allocate_kv");
-    check.require(block_size > 0 && block_size % kTokensPerTile == 0,
-                  "P is " + std::to_string(block_size) + "; the cpu back end needs a multiple of 32 (--block-size)");
+    check.require(block_size == 16 || (block_size > 0 && block_size % 32 == 0),
+                  "P is " + std::to_string(block_size) + "; the cpu back end takes 16 or a multiple of 32");
     check.require(num_kv_heads > 0 && num_layers > 0, "K and the number of layers must be positive");
     check.require(head_dim > 0 && head_dim % 2 == 0 && head_dim <= kMaxHeadDim,
                   "D is " + std::to_string(head_dim) + "; it must be even and at most " + std::to_string(kMaxHeadDim));

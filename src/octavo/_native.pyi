@@ -64,7 +64,7 @@ class AttentionOptions:
     ) -> None: ...
 
 class KvCache:
-    """B zeroed blocks. layers_of_groups: model layers of each group, by their place in the page. P % 32 == 0."""
+    """B zeroed blocks. layers_of_groups: model layers of each group, by their place in the page. P is 16 or a multiple of 32."""
 
     def __init__(
         self,

@@ -87,7 +87,7 @@ struct gated_params {
 
 // ---- cache ---------------------------------------------------------------------------------------------------------
 // Block: [layer place][K and V].  K: [head][D units][P][unit].  V: [head][P units][Dp][unit].
-// P is a multiple of 32; Dp is D rounded up to 32. Decision 0003.
+// P is 16 or a multiple of 32; Dp is D rounded up to 32. Decision 0003.
 
 struct cache_layout {
     int64_t block_size, num_kv_heads, head_dim, head_dim_padded, num_layers;

@@ -59,6 +59,11 @@ class CpuOps:
         """Threads that compute, the calling one included."""
         return self._ops.num_threads
 
+    @property
+    def arena_bytes(self) -> int:
+        """Memory held for results, in use or waiting to be used again."""
+        return self._ops.arena_bytes
+
     # ---- memory -----------------------------------------------------------------------------------------------
 
     def pack_linear(self, segments: Sequence[LinearSegment]) -> _native.PackedMatrix:

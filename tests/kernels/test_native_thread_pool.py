@@ -1,0 +1,59 @@
+"""The thread pool: its own test program, once plain and once under ThreadSanitizer, and its use from Python."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fakes.checkpoint import ArrayWeight
+from fakes.native import draw
+
+from octavo.kernels.cpu import CpuOps
+from octavo.kernels.ops import LinearSegment
+
+NATIVE = Path(__file__).resolve().parents[2] / "native"
+COMPILER = shutil.which(os.environ.get("CXX", "c++"))
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
+@pytest.mark.parametrize(("flags", "arguments"), [([], []), (["-fsanitize=thread"], ["no-fork"])])
+def test_the_pool_runs_units_carries_exceptions_sleeps_and_survives_forks(
+    tmp_path: Path, flags: list[str], arguments: list[str]
+) -> None:
+    program = tmp_path / "thread_pool"
+    sources = [NATIVE / "tests" / "thread_pool.cpp", NATIVE / "host" / "thread_pool.cpp"]
+    command = [COMPILER, "-std=c++20", "-O1", "-g", "-pthread", *flags, f"-I{NATIVE / 'include'}", *sources]
+    subprocess.run([*command, "-o", program], check=True)
+    found = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    assert (found.returncode, found.stderr) == (0, "")
+
+
+def test_calls_from_several_python_threads_give_each_its_own_result() -> None:
+    ops = CpuOps("float32", num_threads=2)
+    packed = ops.pack_linear([LinearSegment(ArrayWeight("w", draw(200, 64)))])
+    inputs = [draw(20, 64, seed=seed) for seed in range(8)]
+
+    def multiply(x: np.ndarray) -> np.ndarray:
+        return ops.array(ops.linear(ops.tensor(x), packed)).copy()
+
+    expected = [multiply(x) for x in inputs]
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(20):
+            for found, one in zip(threads.map(multiply, inputs), expected, strict=True):
+                np.testing.assert_array_equal(found, one)
+
+
+def test_steps_of_one_kind_ask_for_no_new_memory() -> None:
+    ops = CpuOps("float32", num_threads=2)
+    packed = ops.pack_linear([LinearSegment(ArrayWeight("w", draw(200, 64)))])
+    x = ops.tensor(draw(20, 64))
+    ops.linear(x, packed)
+    held = ops.arena_bytes
+    for _ in range(100):
+        ops.linear(x, packed)
+    assert ops.arena_bytes == held
