@@ -18,6 +18,7 @@ import msgspec
 from octavo.base.errors import CapacityError, ValidationError
 from octavo.base.log import get_logger
 from octavo.engine.core import EngineCore
+from octavo.obs.throughput import ThroughputLog
 from octavo.proto.codec import ProtocolError
 from octavo.proto.messages import (
     Abort,
@@ -66,10 +67,13 @@ class Port(Protocol):
 class EngineLoop:
     """Drives one core through one port. `run` in one thread; `stop` and `drop_client` from any."""
 
-    def __init__(self, core: EngineCore, port: Port, *, incarnation: int) -> None:
+    def __init__(
+        self, core: EngineCore, port: Port, *, incarnation: int, throughput: ThroughputLog | None = None
+    ) -> None:
         self._core = core
         self._port = port
         self._incarnation = incarnation
+        self._throughput = throughput
         self._is_stopping = False
         self._clients: dict[str, int] = {}  # live sequence -> its front end
         self._gone_clients: list[int] = []
@@ -79,9 +83,20 @@ class EngineLoop:
         while not self._is_stopping:
             self._take_messages()
             self._drop_gone_clients()
-            self._send(self._core.advance())
+            deltas = self._core.advance()
+            self._send(deltas)
+            self._report(deltas)
             has_time_to_wait_for = self._core.has_work and not self._core.is_waiting_for_step
             self._port.wait(UNPLANNED_WAIT_S if has_time_to_wait_for else None)
+
+    def _report(self, deltas: list[RequestDelta]) -> None:
+        if self._throughput is None:
+            return
+        self._throughput.turn(
+            sum(len(delta.token_ids) for delta in deltas),
+            is_busy=self._core.has_work,
+            stats=lambda: self._core.stats().scheduler,
+        )
 
     def stop(self) -> None:
         """Let `run` return after the present turn."""
