@@ -13,7 +13,9 @@ drafts, for which the caller names the lowest start possible. Both are safe.
 A recurrent group keeps one state a sequence, in a page of its own (padded to the size of the others). Entry i of its
 table is the state after the last position computed within block i; a step that ends in the same block updates it in
 place, one that ends in a later block writes another page, and the old one is let go by the step after. The state of a
-full block is hence never changed again and can be shared; it exists only where a step ended exactly there.
+full block is hence never changed again and can be shared; it exists only where a step ended exactly there. Requests of
+the same step cannot share it yet: a step's attention writes all keys and values before it reads any, but a state is
+read where the step starts and there only when it ends.
 """
 
 from __future__ import annotations
@@ -35,6 +37,11 @@ class GroupRule(Protocol):
 
     @property
     def kind(self) -> GroupKind: ...
+
+    @property
+    def is_shared_within_step(self) -> bool:
+        """Whether a request can read what another one of the same step writes."""
+        ...
 
     def first_needed(self, computed: int) -> int:
         """First block that steps starting at `computed` or later read."""
@@ -65,6 +72,7 @@ class FullRule:
     """Every position is read for ever."""
 
     kind: GroupKind = "full"
+    is_shared_within_step = True
 
     def __init__(self, block_size: int) -> None:
         self._block_size = block_size
@@ -95,6 +103,7 @@ class WindowRule:
     """A position sees itself and the window - 1 before it."""
 
     kind: GroupKind = "sliding_window"
+    is_shared_within_step = True
 
     def __init__(self, block_size: int, window: int) -> None:
         self._block_size = block_size
@@ -131,6 +140,7 @@ class RecurrentRule:
     """One state a sequence; a step reads the state after position computed - 1 and stores the one after end - 1."""
 
     kind: GroupKind = "recurrent"
+    is_shared_within_step = False
 
     def __init__(self, block_size: int) -> None:
         self._block_size = block_size

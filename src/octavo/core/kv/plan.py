@@ -66,7 +66,8 @@ class KvPlan:
     def find_prefix(self, seq: KvSequence, token_ids: Sequence[int], max_tokens: int) -> PrefixHit:
         """Longest usable hit for a sequence that holds no blocks, at most min(max_tokens, len(token_ids) - 1).
 
-        Published blocks and blocks pending in steps in flight or earlier in this plan count. Not called for requests
+        Published blocks and blocks pending in steps in flight or earlier in this plan count (states of recurrent
+        groups: not those of this plan). Not called for requests
         that must not read the cache; pass hit=None for them. Cost: about 1 us a block the first time (hashing; kept
         in the sequence), then a look-up per block and group.
         """
@@ -77,7 +78,7 @@ class KvPlan:
         max_blocks = max(0, min(max_tokens, len(token_ids) - 1)) // layout.block_size
         hit = find_hit(
             layout.rules,
-            self._overlay.look_up,
+            self._look_up,
             seq.digests,
             max_blocks=max_blocks,
             block_size=layout.block_size,
@@ -156,6 +157,13 @@ class KvPlan:
         self._touched[seq] = change
         self.changes.append(change)
         return freed
+
+    def _look_up(self, group: int, digest: bytes) -> CacheEntry | None:
+        """An entry that a step of this plan could start from."""
+        entry = self._overlay.look_up(group, digest)
+        if entry in self._fillers and not self._layout.rules[group].is_shared_within_step:
+            return None
+        return entry
 
     def _record(self, demand: StepDemand, shared: Sequence[CacheEntry], num_full: int, step_id: int) -> Reservation:
         """Decide on a demand that can be met."""

@@ -131,3 +131,12 @@ def test_a_shared_state_is_never_written_again() -> None:
     shared, own = seq.block_ids[1][1:]
     assert 0 not in (shared, own)
     assert shared != own
+
+
+def test_a_state_can_be_picked_up_by_the_next_step_but_not_by_the_same() -> None:
+    kv = make_kv(FULL, RECURRENT, num_blocks=20)
+    plan = kv.begin()
+    assert plan.try_reserve(KvSequence(), tokens(4), computed=0, end=4, step_id=0) is not None
+    assert plan.find_prefix(KvSequence(), tokens(5), 4).num_tokens == 0
+    kv.commit(plan)
+    assert hit_tokens(kv, tokens(5)) == 4

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from fakes.kv import (
     FULL,
@@ -259,7 +261,7 @@ def test_some_chunking_reaches_the_peak(groups: list[KvGroup], max_chunk: int) -
     for first in range(1, P + 1):  # first steps of all lengths, so that later ones start everywhere in a block
         seq = KvSequence()
         bounds = [*range(0, min(first, max_chunk)), *range(min(first, max_chunk), 40, max_chunk), 40]
-        for begin, end in zip(bounds, bounds[1:], strict=False):
+        for begin, end in pairwise(bounds):
             run_step(kv, seq, tokens(40), begin, end)
             held = [sum(map(bool, table)) for table in seq.block_ids]
             reached = list(map(max, reached, held))
