@@ -27,16 +27,18 @@ EDGES: dict[str, set[str]] = {
     "models": {"layers", "attention", "kernels", "config", "proto", "base"},
     "runner": {"models", "attention", "kernels", "proto", "config", "base"},
     "executor": {"proto", "base", "late:runner"},
+    "fault": {"proto", "base"},
     "engine": {
-        "core", "executor", "loading", "obs", "proto", "config", "base", "outputs",
+        "core", "executor", "loading", "fault", "obs", "proto", "config", "base", "outputs",
         "late:runner", "late:models", "late:kernels",
     },
     "outputs": {"proto", "base"},
+    "server": {"engine", "fault", "loading", "obs", "proto", "config", "base", "outputs"},
     "llm": {"engine", "loading", "proto", "config", "base", "outputs"},
     "bench": {"engine", "loading", "proto", "config", "base", "outputs", "late:llm", "late:core", "late:kernels",
               "late:loading", "late:models", "late:_native", "core", "kernels"},
-    "cli": {"base", "config", "late:llm", "late:engine", "late:loading", "late:bench", "late:config", "late:proto",
-            "late:outputs", "late:_native", "late:__init__"},
+    "cli": {"base", "config", "late:llm", "late:engine", "late:loading", "late:bench", "late:server", "late:config",
+            "late:proto", "late:outputs", "late:_native", "late:__init__"},
     "__init__": {"late:llm", "late:outputs", "late:proto", "late:config", "late:engine", "late:base"},
 }  # fmt: skip
 TYPE_ONLY_OK = {"__init__"}

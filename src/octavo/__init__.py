@@ -12,6 +12,8 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "LLM": "octavo.llm",
+    "AsyncLLM": "octavo.engine.async_llm",
+    "AsyncOptions": "octavo.engine.async_options",
     "EngineArgs": "octavo.engine.args",
     "SamplingParams": "octavo.proto.sampling",
     "RequestOutputKind": "octavo.proto.sampling",
@@ -27,10 +29,13 @@ _MODULES = {
     "CapacityError": "octavo.base.errors",
     "LoadError": "octavo.base.errors",
     "EngineDeadError": "octavo.base.errors",
+    "OverloadedError": "octavo.base.errors",
 }
 
 __all__ = [
     "LLM",
+    "AsyncLLM",
+    "AsyncOptions",
     "CapacityError",
     "CompletionOutput",
     "ConfigError",
@@ -39,6 +44,7 @@ __all__ = [
     "LoadError",
     "Logprob",
     "OctavoError",
+    "OverloadedError",
     "RequestMetrics",
     "RequestOutput",
     "RequestOutputKind",
@@ -56,9 +62,12 @@ if TYPE_CHECKING:
         EngineDeadError,
         LoadError,
         OctavoError,
+        OverloadedError,
         ValidationError,
     )
     from octavo.engine.args import EngineArgs
+    from octavo.engine.async_llm import AsyncLLM
+    from octavo.engine.async_options import AsyncOptions
     from octavo.engine.prompts import TextPrompt, TokensPrompt
     from octavo.llm import LLM
     from octavo.outputs import CompletionOutput, Logprob, RequestMetrics, RequestOutput

@@ -7,6 +7,7 @@ OctavoError
 ├── LoadError              a model file, folder or tokenizer cannot be used; names file and tensor or key
 │   └── ModelNotFoundError nothing by that name, here or in the cache
 ├── ShapeError             an array at a kernel's border disagrees with the op's contract; names the symbol
+├── OverloadedError        too much is waiting; the same request may succeed later
 ├── EngineDeadError        the engine stopped; carries the cause
 └── InvariantError         our own bug; never raised for bad input
 """
@@ -64,6 +65,14 @@ class ModelNotFoundError(LoadError):
 
 class ShapeError(OctavoError, ValueError):
     """An argument of a kernel does not match the op's contract; the message names the symbol."""
+
+
+class OverloadedError(OctavoError):
+    """Too much is waiting. Nothing is wrong with the request: try it again after `retry_after_s`."""
+
+    def __init__(self, message: str, *, retry_after_s: float = 1.0) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(message)
 
 
 class EngineDeadError(OctavoError):

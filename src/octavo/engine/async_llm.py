@@ -1,59 +1,165 @@
 """AsyncLLM: one engine for an asyncio program. Prompts in, streams of outputs out.
 
-Signatures first; the body follows.
+Owns: the order of the start and of the end, and the way of one request: prepare, open, read, leave.
+Does not own: what happens to requests over the engine's deaths (dispatch.py), processes (supervisor.py), texts.
+
+    prompt ─► prepare (threads) ─► PreparedRequest ─► generate ─► Dispatcher ─► link ─► engine
+                                                      outputs ◄── OutputStream ◄──────────┘
+All methods on one event loop. Nothing blocks it but the start of a process (a few milliseconds).
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Self
+import asyncio
+import itertools
+import secrets
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Self, TypeVar
 
+from octavo.base.clock import MonotonicClock
+from octavo.base.errors import EngineDeadError, ValidationError
+from octavo.base.log import get_logger
 from octavo.config.resolved import ResolvedConfig
 from octavo.config.schema import EngineConfig
 from octavo.engine.args import EngineArgs
-from octavo.engine.inputs import PreparedRequest
-from octavo.engine.prompts import ChatMessage, ChatOptions, PromptType
-from octavo.fault.state import EngineState
+from octavo.engine.async_options import AsyncOptions
+from octavo.engine.dispatch import Dispatcher
+from octavo.engine.front_parts import FrontParts, load_front_parts, make_inputs, open_model
+from octavo.engine.inputs import InputProcessor, PreparedRequest
+from octavo.engine.link import EngineLink
+from octavo.engine.outputs import LiveRequest, facts_of
+from octavo.engine.prompt_pool import BoundedTokenizer, PromptPool
+from octavo.engine.prompts import ChatMessage, ChatOptions, Prompt, PromptType
+from octavo.engine.remote import ProcessLink
+from octavo.engine.streams import OutputStream
+from octavo.engine.thread_link import ThreadLink
+from octavo.engine.watch import EngineWatch
+from octavo.fault.state import EngineEvent, EngineState
 from octavo.loading import Tokenizer
+from octavo.obs.request_meter import RequestMeter
 from octavo.outputs import RequestOutput
+from octavo.proto.messages import GetStats, Ping, ResetPrefixCache, ResetReply, StatsReply
 from octavo.proto.sampling import SamplingParams
 from octavo.proto.stats import EngineStats
 
+logger = get_logger(__name__)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AsyncOptions:
-    """How an AsyncLLM runs its engine and bounds its own work."""
+T = TypeVar("T")
 
-    in_process: bool = False
-    """The engine in a thread of this process: no isolation, no restart."""
-    replay: bool = True
-    """Streams survive their engine; False: they end with an error when it dies."""
-    stall_timeout_s: float = 60.0
-    """Work waits and no step has finished for so long: the engine is killed and restarted."""
-    prepare_timeout_s: float = 10.0
-    """A template and tokenizing may take so long, the wait for a thread included."""
-    max_prepare_queue: int = 256
-    """Prompts that may wait for a thread."""
-    trust_request_chat_template: bool = False
-    """Accept ChatOptions.chat_template; such a template is code of the caller's."""
-    client_idx: int = 0
+BYTES_PER_TOKEN_ESTIMATE = 4
 
 
 class AsyncLLM:
-    """One engine. All methods on one event loop."""
+    """One engine. `start` it, or let the first call do so; `shutdown` at the end, or use as `async with`.
 
-    def __init__(self, config: EngineConfig, options: AsyncOptions | None = None) -> None: ...
+    meter: counts requests; None: nobody does.
+    """
+
+    def __init__(
+        self, config: EngineConfig, options: AsyncOptions | None = None, *, meter: RequestMeter | None = None
+    ) -> None:
+        self.options = options or AsyncOptions()
+        self._engine_config = config
+        self._meter = meter
+        self._clock = MonotonicClock()
+        self._dispatcher = Dispatcher(self._clock, replay=self.options.replay)
+        self._pool = PromptPool(max_pending=self.options.max_prepare_queue, timeout_s=self.options.prepare_timeout_s)
+        self._link: EngineLink | None = None
+        self._watch: EngineWatch | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._parts: FrontParts | None = None
+        self._inputs: InputProcessor | None = None
+        self._ordinals = itertools.count()
+        self._num_preparing = 0
+        self._num_preparing_tokens = 0
 
     @classmethod
-    async def start(cls, config: EngineConfig, options: AsyncOptions | None = None) -> Self:
-        """A running engine. Raises ConfigError, LoadError, EngineDeadError with the cause."""
-        raise NotImplementedError
+    async def start(
+        cls, config: EngineConfig, options: AsyncOptions | None = None, *, meter: RequestMeter | None = None
+    ) -> Self:
+        """A running engine. Raises ConfigError, LoadError, CapacityError, EngineDeadError with the cause."""
+        llm = cls(config, options, meter=meter)
+        await llm.ready()
+        return llm
 
     @classmethod
     def from_engine_args(cls, engine_args: EngineArgs, options: AsyncOptions | None = None) -> Self:
         """An engine that starts with the first call that needs it."""
-        raise NotImplementedError
+        return cls(engine_args.create_engine_config("server"), options)
+
+    # ---- start and end ----------------------------------------------------------------------------------------------
+
+    async def ready(self) -> None:
+        """Start if need be, and return once requests can be served. Raises what `start` raises."""
+        if self._inputs is None:
+            if self._starting is None:
+                self._starting = asyncio.create_task(self._start())
+            await asyncio.shield(self._starting)
+
+    async def _start(self) -> None:
+        """The engine loads its weights while this process loads the tokenizer."""
+        self._link = link = self._make_link()
+        self._watch = EngineWatch(self._dispatcher, link.kill, stall_timeout_s=self.options.stall_timeout_s)
+        self._dispatcher.attach(link, self._watch)
+        engine = asyncio.create_task(link.start())
+        parts = asyncio.create_task(asyncio.to_thread(_load_parts, self._engine_config))
+        try:
+            done, _ = await asyncio.wait((engine, parts), return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
+                task.result()
+        except BaseException as error:
+            engine.cancel()
+            await asyncio.gather(engine, parts, return_exceptions=True)
+            await self._end(0.0)
+            self._dispatcher.cause = str(error)
+            raise
+        self._parts = parts.result()
+        tokenizer = self._parts.tokenizer
+        self._inputs = make_inputs(
+            self._parts,
+            self.config,
+            BoundedTokenizer(tokenizer, max_model_len=self.max_model_len, max_token_bytes=tokenizer.max_token_bytes)
+            if tokenizer is not None
+            else None,
+        )
+
+    def _make_link(self) -> EngineLink:
+        if self.options.in_process:
+            return ThreadLink(self._engine_config, self._dispatcher)
+        return ProcessLink(self._engine_config, self._dispatcher, client_idx=self.options.client_idx)
+
+    async def drain(self, timeout_s: float) -> bool:
+        """Take nothing new and wait for what runs. False: time was up, and the rest ended with an error."""
+        self._dispatcher.note(EngineEvent.DRAIN)
+        if await self._dispatcher.wait_until_empty(timeout_s):
+            return True
+        self._dispatcher.fail_all("the server is shutting down and the time to finish was up")
+        return False
+
+    async def shutdown(self, timeout_s: float = 10.0) -> None:
+        """End the engine and everything of it; what still runs ends with an error. Idempotent."""
+        if self._starting is not None and not self._starting.done():
+            self._starting.cancel()
+            await asyncio.gather(self._starting, return_exceptions=True)
+        await self._end(timeout_s)
+
+    async def _end(self, timeout_s: float) -> None:
+        self._dispatcher.close()
+        if self._watch is not None:
+            self._watch.close()
+        self._pool.close()
+        if self._link is not None:
+            await self._link.stop(timeout_s)
+
+    async def __aenter__(self) -> Self:
+        await self.ready()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.shutdown()
+
+    # ---- prompts ----------------------------------------------------------------------------------------------------
 
     async def prepare(
         self,
@@ -66,11 +172,19 @@ class AsyncLLM:
         is_strict: bool = False,
         add_special_tokens: bool = True,
     ) -> PreparedRequest:
-        """Tokenize and check, off the event loop. deadline_s: seconds from now.
+        """Tokenize and check, off the event loop. deadline_s: seconds from now. is_strict: see fit_max_tokens.
 
-        Raises ValidationError; OverloadedError when too many prompts wait or the time was up; EngineDeadError.
+        Raises ValidationError; OverloadedError when too many prompts wait; EngineDeadError.
         """
-        raise NotImplementedError
+        inputs = await self._admitted()
+        arrival_s = self._clock.now_s()
+
+        def work() -> PreparedRequest:
+            read = inputs.read(prompt, add_special_tokens=add_special_tokens)
+            return self._check(inputs, read, sampling_params, arrival_s, deadline_s, priority, is_strict)
+
+        prepared = await self._run_preparing(work, _num_prompt_bytes(prompt))
+        return replace(prepared, request_id=request_id)
 
     async def prepare_chat(
         self,
@@ -85,22 +199,94 @@ class AsyncLLM:
         is_strict: bool = False,
         add_special_tokens: bool = False,
     ) -> PreparedRequest:
-        """The same for a conversation."""
-        raise NotImplementedError
+        """The same for a conversation. Raises ValidationError also for a template of the request's, unless trusted."""
+        inputs = await self._admitted()
+        options = self._checked_chat_options(chat)
+        arrival_s = self._clock.now_s()
+
+        def work() -> PreparedRequest:
+            read = inputs.render_chat(messages, options, add_special_tokens=add_special_tokens)
+            read = replace(read, cache_salt=cache_salt)
+            return self._check(inputs, read, sampling_params, arrival_s, deadline_s, priority, is_strict)
+
+        prepared = await self._run_preparing(work, _num_message_bytes(messages))
+        return replace(prepared, request_id=request_id)
 
     async def tokenize(self, prompt: PromptType, *, add_special_tokens: bool = True) -> list[int]:
-        """Token ids of any form of prompt, within the same bounds as `prepare`."""
-        raise NotImplementedError
+        """Token ids of any form of prompt, within the bounds of `prepare`."""
+        inputs = await self._admitted()
+        read = await self._pool.run(lambda: inputs.read(prompt, add_special_tokens=add_special_tokens))
+        return read.token_ids
 
     async def tokenize_chat(
         self, messages: Sequence[ChatMessage], chat: ChatOptions | None = None, *, add_special_tokens: bool = False
     ) -> list[int]:
-        raise NotImplementedError
+        """Token ids of a conversation, within the bounds of `prepare_chat`."""
+        inputs = await self._admitted()
+        options = self._checked_chat_options(chat)
+        read = await self._pool.run(
+            lambda: inputs.render_chat(messages, options, add_special_tokens=add_special_tokens)
+        )
+        return read.token_ids
 
     async def detokenize(self, token_ids: Sequence[int]) -> str:
-        raise NotImplementedError
+        """The text of these ids, special tokens included. Raises ValidationError for an engine without tokenizer."""
+        tokenizer = self.tokenizer
+        if tokenizer is None:
+            raise ValidationError("the engine runs without a tokenizer (skip_tokenizer_init)", parameter="tokens")
+        return await self._pool.run(lambda: tokenizer.decode(token_ids, skip_special_tokens=False))
 
-    def generate(
+    async def _admitted(self) -> InputProcessor:
+        await self.ready()
+        self._dispatcher.check_admission()
+        assert self._inputs is not None
+        return self._inputs
+
+    def _checked_chat_options(self, chat: ChatOptions | None) -> ChatOptions:
+        options = chat or ChatOptions()
+        if options.chat_template is not None and not self.options.trust_request_chat_template:
+            raise ValidationError(
+                "chat_template: templates of requests are not accepted here; "
+                "the operator may allow them with --trust-request-chat-template",
+                parameter="chat_template",
+            )
+        return options
+
+    def _check(
+        self,
+        inputs: InputProcessor,
+        read: Prompt,
+        sampling_params: SamplingParams | None,
+        arrival_s: float,
+        deadline_s: float | None,
+        priority: int,
+        is_strict: bool,
+    ) -> PreparedRequest:
+        return inputs.prepare(
+            read,
+            sampling_params,
+            # The engine's name of it: unique, whatever the callers choose.
+            request_id=f"{self.options.client_idx}-{next(self._ordinals)}",
+            arrival_s=arrival_s,
+            priority=priority,
+            deadline_s=None if deadline_s is None else arrival_s + deadline_s,
+            default_seed=secrets.randbits(64),
+            is_strict=is_strict,
+        )
+
+    async def _run_preparing(self, work: Callable[[], T], num_bytes: int) -> T:
+        num_tokens = num_bytes // BYTES_PER_TOKEN_ESTIMATE
+        self._num_preparing += 1
+        self._num_preparing_tokens += num_tokens
+        try:
+            return await self._pool.run(work)
+        finally:
+            self._num_preparing -= 1
+            self._num_preparing_tokens -= num_tokens
+
+    # ---- generating -------------------------------------------------------------------------------------------------
+
+    async def generate(
         self,
         prompt: PromptType | PreparedRequest,
         sampling_params: SamplingParams | None = None,
@@ -111,79 +297,168 @@ class AsyncLLM:
     ) -> AsyncGenerator[RequestOutput, None]:
         """Outputs as they come; the last has finished=True. Closing the iterator or cancelling its task aborts.
 
-        A slow consumer gets fewer, larger outputs: nothing queues up.
-        Raises ValidationError, CapacityError, OverloadedError, EngineDeadError. A request that fails later ends with
-        an output of finish_reason "error" and `error` set.
+        The other parameters are those of `prepare` and do not apply to a PreparedRequest, which can be used once.
+        A slow consumer gets fewer, larger outputs. A request that fails on the way ends with an output of
+        finish_reason "error" with `error` set. Raises what `prepare` raises, and CapacityError.
         """
-        raise NotImplementedError
+        if not isinstance(prompt, PreparedRequest):
+            prompt = await self.prepare(
+                prompt,
+                sampling_params,
+                request_id=request_id or secrets.token_hex(8),
+                priority=priority,
+                deadline_s=deadline_s,
+            )
+        stream = self.open(prompt)
+        try:
+            async for output in stream:
+                yield output
+        finally:
+            self._dispatcher.leave(stream)
+
+    def open(self, request: PreparedRequest) -> OutputStream:
+        """Start a request at once; who does not read its stream to the end must `leave` it. See `generate`."""
+        track = None if self._meter is None else self._meter.start(facts_of(request))
+        stream = OutputStream(LiveRequest(request, self.tokenizer, track))
+        self._dispatcher.open(stream)
+        return stream
+
+    def leave(self, stream: OutputStream) -> None:
+        """Nobody reads this stream any more: its request is aborted if it runs. Idempotent."""
+        self._dispatcher.leave(stream)
 
     async def abort(self, request_ids: str | Iterable[str]) -> None:
-        """End requests; their streams end with finish_reason "abort"."""
-        raise NotImplementedError
+        """End requests; their streams end with finish_reason "abort". Unknown ids are ignored."""
+        self._dispatcher.abort([request_ids] if isinstance(request_ids, str) else request_ids)
+
+    # ---- the engine -------------------------------------------------------------------------------------------------
 
     async def stats(self, timeout_s: float = 1.0) -> EngineStats:
         """The engine's counters now. Raises EngineDeadError when it does not answer in time."""
-        raise NotImplementedError
+        reply = await self._dispatcher.call(lambda call_id: GetStats(call_id=call_id), timeout_s)
+        assert isinstance(reply, StatsReply)
+        return reply.stats
 
     async def check_health(self, timeout_s: float = 1.0) -> None:
         """A live round trip. Raises EngineDeadError when the engine is not healthy or does not answer in time."""
-        raise NotImplementedError
+        if not self.state.is_ready:
+            reason = f": {self.dead_error}" if self.dead_error else ""
+            raise EngineDeadError(f"the engine is {self.state.value}{reason}")
+        await self._dispatcher.call(lambda call_id: Ping(call_id=call_id), timeout_s)
 
-    async def reset_prefix_cache(self, *, reset_running: bool = False) -> bool:
-        raise NotImplementedError
-
-    async def drain(self, timeout_s: float) -> bool:
-        """Take nothing new and wait for what runs. False: time was up and the rest was aborted."""
-        raise NotImplementedError
-
-    async def shutdown(self, timeout_s: float = 10.0) -> None:
-        """End the engine and everything of it. Idempotent."""
-        raise NotImplementedError
+    async def reset_prefix_cache(self, *, reset_running: bool = False, timeout_s: float = 5.0) -> bool:
+        """Forget all cached prefixes. False: some were in use and nothing was forgotten."""
+        reply = await self._dispatcher.call(
+            lambda call_id: ResetPrefixCache(call_id=call_id, reset_running=reset_running), timeout_s
+        )
+        assert isinstance(reply, ResetReply)
+        return reply.is_done
 
     @property
     def state(self) -> EngineState:
-        raise NotImplementedError
+        """Where the engine is in its life."""
+        return self._dispatcher.state
+
+    @property
+    def is_running(self) -> bool:
+        """True: requests are taken."""
+        return self.state.takes_requests
+
+    @property
+    def errored(self) -> bool:
+        """True: the engine is dead and will not come back."""
+        return self.state is EngineState.DEAD
 
     @property
     def dead_error(self) -> str | None:
-        """Why the engine is DEAD, or why it last died."""
-        raise NotImplementedError
+        """Why the engine is dead, or why it last died."""
+        return self._dispatcher.cause
+
+    @property
+    def num_restarts(self) -> int:
+        """Successors that came up."""
+        return self._dispatcher.num_restarts
+
+    @property
+    def engine_pid(self) -> int | None:
+        """Process of the present engine; None: there is none, or it is a thread of this one."""
+        return self._link.supervisor.pid if isinstance(self._link, ProcessLink) else None
 
     @property
     def num_live_requests(self) -> int:
         """Requests that have not ended; those in `prepare` included."""
-        raise NotImplementedError
+        return len(self._dispatcher.streams) + self._num_preparing
 
     @property
     def num_queued_requests(self) -> int:
         """Requests of which the engine has reported nothing yet; those in `prepare` included."""
-        raise NotImplementedError
+        return self._dispatcher.streams.num_queued_requests + self._num_preparing
 
     @property
     def num_queued_tokens(self) -> int:
-        """Prompt tokens of the queued requests (an estimate for those in `prepare`)."""
-        raise NotImplementedError
+        """Prompt tokens of the queued requests; an estimate for those in `prepare`."""
+        return self._dispatcher.streams.num_queued_tokens + self._num_preparing_tokens
 
-    @property
-    def num_restarts(self) -> int:
-        raise NotImplementedError
+    # ---- the model --------------------------------------------------------------------------------------------------
 
     @property
     def config(self) -> ResolvedConfig:
-        raise NotImplementedError
+        """What the engine runs with. Raises EngineDeadError before the start."""
+        running = self._dispatcher.running
+        if running is None:
+            raise EngineDeadError("the engine has not started yet")
+        return running.config
+
+    @property
+    def startup_phases(self) -> dict[str, float]:
+        """Phase of the engine's start-up -> seconds."""
+        running = self._dispatcher.running
+        return {} if running is None else running.phases
 
     @property
     def tokenizer(self) -> Tokenizer | None:
-        raise NotImplementedError
+        """The model's; None with skip_tokenizer_init."""
+        return None if self._parts is None else self._parts.tokenizer
+
+    def get_tokenizer(self) -> Tokenizer:
+        """The model's tokenizer. Raises ValidationError when there is none (skip_tokenizer_init)."""
+        if self.tokenizer is None:
+            raise ValidationError("the engine was started with skip_tokenizer_init: it has no tokenizer")
+        return self.tokenizer
 
     @property
     def default_sampling_params(self) -> SamplingParams:
-        raise NotImplementedError
+        """What applies to a request without sampling parameters. Raises EngineDeadError before the start."""
+        if self._inputs is None:
+            raise EngineDeadError("the engine has not started yet")
+        return self._inputs.default_sampling_params
 
     @property
     def max_model_len(self) -> int:
-        raise NotImplementedError
+        """Longest sequence, prompt and output together, in tokens."""
+        return self.config.model.max_model_len
 
     @property
     def model_names(self) -> tuple[str, ...]:
-        raise NotImplementedError
+        """What a server calls the model; at least one."""
+        return self.config.model.served_model_names
+
+
+def _load_parts(config: EngineConfig) -> FrontParts:
+    with open_model(config) as checkpoint:
+        parts = load_front_parts(config, checkpoint)
+    if parts.tokenizer is not None:
+        parts.tokenizer.max_token_bytes  # noqa: B018 - computed here, in the shadow of the weights
+    return parts
+
+
+def _num_prompt_bytes(prompt: Any) -> int:
+    if isinstance(prompt, dict):
+        prompt = prompt.get("prompt_token_ids") or prompt.get("prompt") or ""
+    if isinstance(prompt, str):
+        return len(prompt)
+    return BYTES_PER_TOKEN_ESTIMATE * len(prompt) if isinstance(prompt, list | tuple) else 0
+
+
+def _num_message_bytes(messages: Sequence[ChatMessage]) -> int:
+    return sum(len(content) for message in messages if isinstance(content := message.get("content"), str))

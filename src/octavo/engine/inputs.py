@@ -77,15 +77,17 @@ class InputProcessor:
         """What applies to a request without sampling parameters."""
         return self._defaults.sampling
 
-    def read(self, prompt: PromptType) -> Prompt:
+    def read(self, prompt: PromptType, *, add_special_tokens: bool = True) -> Prompt:
         """Any form of prompt as token ids. Raises ValidationError."""
-        return read_prompt(prompt, self._tokenizer)
+        return read_prompt(prompt, self._tokenizer, add_special_tokens=add_special_tokens)
 
-    def render_chat(self, messages: Sequence[ChatMessage], options: ChatOptions) -> Prompt:
+    def render_chat(
+        self, messages: Sequence[ChatMessage], options: ChatOptions, *, add_special_tokens: bool = False
+    ) -> Prompt:
         """A conversation as token ids. Raises ValidationError."""
         if options.chat_template is None and self._defaults.chat_template is not None:
             options = replace(options, chat_template=self._defaults.chat_template)
-        return render_chat(messages, self._tokenizer, options)
+        return render_chat(messages, self._tokenizer, options, add_special_tokens=add_special_tokens)
 
     def prepare(
         self,
@@ -95,15 +97,21 @@ class InputProcessor:
         request_id: str,
         arrival_s: float,
         priority: int = 0,
+        deadline_s: float | None = None,
+        default_seed: int | None = None,
         is_strict: bool = False,
     ) -> PreparedRequest:
-        """Check everything and fan out. Raises ValidationError; see fit_max_tokens for is_strict."""
+        """Check everything and fan out. Raises ValidationError; see fit_max_tokens for is_strict.
+
+        arrival_s, deadline_s: on the engine's clock. default_seed: where the parameters have none, in place of one
+        derived from the engine's seed and the number of requests before; with it, any thread may call.
+        """
         params = self._defaults.sampling if sampling is None else sampling
         check_prompt_ids(prompt.token_ids, self._limits)
         check_sampling(params, self._limits)
         max_tokens = fit_max_tokens(len(prompt.token_ids), params.max_tokens, self._limits, is_strict=is_strict)
         final, eos = self._finalize(params, max_tokens)
-        seed = params.seed
+        seed = default_seed if params.seed is None else params.seed
         if seed is None:
             seed = derive_request_seed(self._engine_seed, self._num_unseeded)
             self._num_unseeded += 1
@@ -116,6 +124,7 @@ class InputProcessor:
                 seed=derive_child_seed(seed, index),
                 eos_token_ids=eos,
                 arrival_s=arrival_s,
+                deadline_s=deadline_s,
                 priority=priority,
                 cache_salt=prompt.cache_salt,
             )

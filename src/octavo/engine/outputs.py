@@ -174,7 +174,7 @@ class OutputProcessor:
                 parameter="request_id",
                 value=request.request_id,
             )
-        track = self._meter.start(_facts_of(request)) if self._meter is not None else None
+        track = self._meter.start(facts_of(request)) if self._meter is not None else None
         self._live[request.request_id] = LiveRequest(request, self._tokenizer, track)
         for index, sequence_id in enumerate(ids):
             self._sequences[sequence_id] = (request.request_id, index)
@@ -230,7 +230,8 @@ class OutputProcessor:
         return ProcessedDeltas(outputs, stopped)
 
 
-def _facts_of(request: PreparedRequest) -> RequestFacts:
+def facts_of(request: PreparedRequest) -> RequestFacts:
+    """What a meter wants to know of a request."""
     return RequestFacts(
         request_id=request.request_id,
         num_prompt_tokens=len(request.prompt.token_ids),

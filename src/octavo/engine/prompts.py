@@ -76,12 +76,12 @@ def list_conversations(
     return [cast(Sequence[ChatMessage], messages)] if is_one else list(cast(Sequence[Sequence[ChatMessage]], messages))
 
 
-def read_prompt(prompt: PromptType, tokenizer: PromptTokenizer | None) -> Prompt:
-    """Bring any form to token ids; text gets the tokenizer's special tokens. Raises ValidationError."""
+def read_prompt(prompt: PromptType, tokenizer: PromptTokenizer | None, *, add_special_tokens: bool = True) -> Prompt:
+    """Bring any form to token ids; text gets the tokenizer's special tokens if so asked. Raises ValidationError."""
     if isinstance(prompt, str):
-        return Prompt(token_ids=_encode(prompt, tokenizer), text=prompt)
+        return Prompt(token_ids=_encode(prompt, tokenizer, add_special_tokens), text=prompt)
     if isinstance(prompt, Mapping):
-        return _read_mapping(prompt, tokenizer)
+        return _read_mapping(prompt, tokenizer, add_special_tokens)
     if isinstance(prompt, list | tuple):
         return Prompt(token_ids=_read_ids(prompt))
     raise ValidationError(
@@ -92,7 +92,7 @@ def read_prompt(prompt: PromptType, tokenizer: PromptTokenizer | None) -> Prompt
     )
 
 
-def _read_mapping(prompt: Mapping[str, Any], tokenizer: PromptTokenizer | None) -> Prompt:
+def _read_mapping(prompt: Mapping[str, Any], tokenizer: PromptTokenizer | None, add_special_tokens: bool) -> Prompt:
     unknown = sorted(set(prompt) - _PROMPT_KEYS)
     if unknown:
         raise ValidationError(
@@ -108,7 +108,7 @@ def _read_mapping(prompt: Mapping[str, Any], tokenizer: PromptTokenizer | None) 
         return Prompt(token_ids=_read_ids(prompt["prompt_token_ids"]), text=text, cache_salt=salt)
     if text is None:
         raise ValidationError('prompt has neither "prompt" nor "prompt_token_ids"', parameter="prompt")
-    return Prompt(token_ids=_encode(text, tokenizer), text=text, cache_salt=salt)
+    return Prompt(token_ids=_encode(text, tokenizer, add_special_tokens), text=text, cache_salt=salt)
 
 
 def _read_ids(ids: object) -> list[int]:
@@ -119,12 +119,12 @@ def _read_ids(ids: object) -> list[int]:
     return list(ids)
 
 
-def _encode(text: str, tokenizer: PromptTokenizer | None) -> list[int]:
+def _encode(text: str, tokenizer: PromptTokenizer | None, add_special_tokens: bool) -> list[int]:
     if tokenizer is None:
         raise ValidationError(
             "the engine runs without a tokenizer (skip_tokenizer_init): pass prompt_token_ids", parameter="prompt"
         )
-    return tokenizer.encode(text)
+    return tokenizer.encode(text, add_special_tokens=add_special_tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,13 @@ def read_chat_template(source: str | None) -> str | None:
         raise ConfigError([ConfigProblem("chat_template", source, f"cannot be read ({error})")]) from None
 
 
-def render_chat(messages: Sequence[ChatMessage], tokenizer: PromptTokenizer | None, options: ChatOptions) -> Prompt:
+def render_chat(
+    messages: Sequence[ChatMessage],
+    tokenizer: PromptTokenizer | None,
+    options: ChatOptions,
+    *,
+    add_special_tokens: bool = False,
+) -> Prompt:
     """Messages to token ids. The template writes its own special tokens, so none are added: no second BOS."""
     if tokenizer is None:
         raise ValidationError("chat needs a tokenizer; the engine was started with skip_tokenizer_init")
@@ -178,4 +184,4 @@ def render_chat(messages: Sequence[ChatMessage], tokenizer: PromptTokenizer | No
         **(options.template_kwargs or {}),
     )
     assert isinstance(text, str)
-    return Prompt(token_ids=tokenizer.encode(text, add_special_tokens=False), text=text)
+    return Prompt(token_ids=tokenizer.encode(text, add_special_tokens=add_special_tokens), text=text)

@@ -2,10 +2,11 @@
 
 Pure. Owns: the table.   Does not own: noticing events (supervisor, watchdog), acting on them.
 
-    STARTING --ready--> HEALTHY <--progress-- SUSPECT      DRAINING --stopped--> DEAD
+    STARTING --ready--> HEALTHY <--progress-- SUSPECT
                         HEALTHY --stall-----> SUSPECT
                         HEALTHY, SUSPECT --death--> FAULTED --restart--> RECOVERING --ready--> HEALTHY
-                                                    FAULTED --give up--> DEAD
+    any --drain--> DRAINING (whatever the engine's process does then)
+    any --give up, stopped--> DEAD
 """
 
 from __future__ import annotations
@@ -67,16 +68,16 @@ _TRANSITIONS: dict[tuple[EngineState, EngineEvent], EngineState] = {
     (_S.HEALTHY, _E.DEATH): _S.FAULTED,
     (_S.SUSPECT, _E.DEATH): _S.FAULTED,
     (_S.FAULTED, _E.RESTART): _S.RECOVERING,
-    (_S.FAULTED, _E.GIVE_UP): _S.DEAD,
     (_S.RECOVERING, _E.READY): _S.HEALTHY,
     (_S.RECOVERING, _E.DEATH): _S.FAULTED,
     (_S.DRAINING, _E.PROGRESS): _S.DRAINING,
     (_S.DRAINING, _E.STALL): _S.DRAINING,
     (_S.DRAINING, _E.READY): _S.DRAINING,
-    (_S.DRAINING, _E.DEATH): _S.DEAD,
+    (_S.DRAINING, _E.DEATH): _S.DRAINING,
+    (_S.DRAINING, _E.RESTART): _S.DRAINING,
 }
-_ANY_TIME: dict[EngineEvent, EngineState] = {_E.DRAIN: _S.DRAINING, _E.STOPPED: _S.DEAD}
-"""What the owner may ask for in every state but DEAD."""
+_ANY_TIME: dict[EngineEvent, EngineState] = {_E.DRAIN: _S.DRAINING, _E.GIVE_UP: _S.DEAD, _E.STOPPED: _S.DEAD}
+"""What the owner may decide in every state but DEAD."""
 
 
 def next_state(state: EngineState, event: EngineEvent) -> EngineState:

@@ -7,6 +7,7 @@ Safe to use from several threads: the vocabulary never changes after constructio
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
@@ -92,6 +93,12 @@ class Tokenizer:
     @property
     def eos_token_id(self) -> int | None:
         return self._named_id("eos_token")
+
+    @functools.cached_property
+    def max_token_bytes(self) -> int:
+        """No token adds more bytes to a text. Cost: one pass over the vocabulary, the first time."""
+        # A piece of a byte-level vocabulary has a character for each byte, so this holds for both encodings.
+        return max((len(piece.encode()) for piece in self._backend.get_vocab(with_added_tokens=True)), default=1)
 
     @property
     def all_special_ids(self) -> list[int]:

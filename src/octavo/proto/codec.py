@@ -18,7 +18,8 @@ MAX_CLIENT_BYTES = 16 << 20
 """Front end to engine: a prompt of a million tokens takes 5 MB."""
 MAX_ENGINE_BYTES = 64 << 20
 """Engine to front end: one step's deltas with logprobs."""
-MAX_CONTROL_BYTES = 1 << 20
+MAX_CONTROL_BYTES = 128 << 10
+"""Supervisor and engine: start, end, and what the engine runs with."""
 
 M = TypeVar("M")
 

@@ -1,0 +1,123 @@
+"""A handle on one engine process, from the outside.
+
+Owns: starting it, its end of the socket pair, noticing its death whatever the cause, reaping it.
+Does not own: whether and when to start another (supervisor.py).
+Invariants: `on_exit` is called exactly once, after the last `on_status`, as soon as the kernel says that the process is
+gone (pidfd); no descriptor and no zombie is left then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+
+from octavo.base.log import get_logger
+from octavo.engine.process_signals import STACK_SIGNAL
+from octavo.proto.codec import MAX_CONTROL_BYTES, ProtocolError, control_codec, status_codec
+from octavo.proto.messages import ControlMessage, StartEngine, StatusMessage
+
+logger = get_logger(__name__)
+
+STACKS_S = 0.3
+"""Time for a process to write its stacks before it is killed."""
+
+
+class EngineChild:
+    """One engine process. On one event loop."""
+
+    def __init__(
+        self,
+        start: StartEngine,
+        *,
+        on_status: Callable[[EngineChild, StatusMessage], None],
+        on_exit: Callable[[EngineChild, str], None],
+    ) -> None:
+        self.incarnation = start.incarnation
+        self._on_status = on_status
+        self._on_exit = on_exit
+        self._kill_cause: str | None = None
+        self._status_codec = status_codec()
+        self._control_codec = control_codec()
+        self._loop = asyncio.get_running_loop()
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            fd = theirs.fileno()
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "octavo.engine.process", str(fd)], pass_fds=[fd], stdin=subprocess.DEVNULL
+            )
+        self._channel.setblocking(False)
+        self._pidfd = os.pidfd_open(self._process.pid)
+        self._loop.add_reader(self._channel, self._read_status)
+        self._loop.add_reader(self._pidfd, self._reap)
+        self.tell(start)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def tell(self, message: ControlMessage) -> None:
+        """Send an order; one to a process that is just dying is lost."""
+        with contextlib.suppress(OSError):
+            self._channel.send(self._control_codec.encode(message))
+
+    def kill(self, cause: str, *, with_stacks: bool = False) -> None:
+        """SIGKILL; `cause` is what on_exit will say. with_stacks: have it write all its stacks to stderr before."""
+        if self._kill_cause is not None:
+            return
+        self._kill_cause = cause
+        if with_stacks:
+            self._signal(STACK_SIGNAL)
+            self._loop.call_later(STACKS_S, self._signal, signal.SIGKILL)
+        else:
+            self._signal(signal.SIGKILL)
+
+    def _signal(self, number: int) -> None:
+        if self._pidfd >= 0:
+            signal.pidfd_send_signal(self._pidfd, number)
+
+    def _read_status(self) -> None:
+        """Pass on what it reports. At the end of the channel the process is ending; the pidfd says when it has."""
+        while True:
+            try:
+                frame = self._channel.recv(MAX_CONTROL_BYTES)
+            except BlockingIOError:
+                return
+            except OSError:
+                frame = b""
+            if not frame:
+                self._loop.remove_reader(self._channel)
+                return
+            try:
+                message = self._status_codec.decode(frame)
+            except ProtocolError as error:
+                logger.error("engine %d: %s", self.pid, error)
+                continue
+            self._on_status(self, message)
+
+    def _reap(self) -> None:
+        self._read_status()
+        code = self._process.wait()
+        self._loop.remove_reader(self._channel)
+        self._loop.remove_reader(self._pidfd)
+        self._channel.close()
+        os.close(self._pidfd)
+        self._pidfd = -1
+        self._on_exit(self, self._kill_cause or describe_exit(code))
+
+
+def describe_exit(code: int) -> str:
+    """An exit code as people say it."""
+    if code >= 0:
+        return f"the engine process ended with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    hint = ": out of memory, or killed by hand" if name == "SIGKILL" else ""
+    return f"the engine process was killed by {name}{hint}"
