@@ -1,7 +1,7 @@
 """An OpenAI server in a few lines: loopback, scripted answers, any split of the bytes.
 
-    with running(Script(num_tokens=3)) as (url, script): ...        # own thread and event loop
-    async with serving(Script()) as url: ...                        # this event loop
+with running(Script(num_tokens=3)) as (url, script): ...        # own thread and event loop
+async with serving(Script()) as url: ...                        # this event loop
 """
 
 from __future__ import annotations
