@@ -15,10 +15,11 @@ from typing import Protocol
 
 import msgspec
 
+from octavo.base.clock import MonotonicClock
 from octavo.base.errors import CapacityError, ValidationError
 from octavo.base.log import get_logger
 from octavo.engine.core import EngineCore
-from octavo.obs.throughput import ThroughputLog
+from octavo.obs.throughput import ThroughputLog, ThroughputReport
 from octavo.proto.codec import ProtocolError
 from octavo.proto.messages import (
     Abort,
@@ -42,6 +43,11 @@ logger = get_logger(__name__)
 
 UNPLANNED_WAIT_S = 0.05
 """How long to wait where work is there and no step is in flight: it waits for time (a deadline, a readiness check)."""
+
+
+def throughput_log(*, is_disabled: bool) -> ThroughputLog | None:
+    """The line about throughput goes to this module's logger."""
+    return None if is_disabled else ThroughputLog(ThroughputReport(), MonotonicClock(), logger.info)
 
 
 class Port(Protocol):

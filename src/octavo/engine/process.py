@@ -27,7 +27,7 @@ from octavo.base.errors import CapacityError, ConfigError, EngineDeadError, Load
 from octavo.base.log import get_logger, setup_logging
 from octavo.config.schema import EngineConfig
 from octavo.engine.build import build_core
-from octavo.engine.loop import EngineLoop
+from octavo.engine.loop import EngineLoop, throughput_log
 from octavo.engine.process_signals import STACK_SIGNAL
 from octavo.engine.timeline import Timeline
 from octavo.engine.zmq_port import ZmqPort
@@ -103,7 +103,8 @@ def run_engine(start: StartEngine, supervision: Supervision) -> None:
     timeline = Timeline(MonotonicClock())
     port = ZmqPort(start.address)
     resolved, core = build_core(config, timeline, on_step_done=port.wake)
-    loop = EngineLoop(core, port, incarnation=start.incarnation)
+    throughput = throughput_log(is_disabled=resolved.disable_log_stats)
+    loop = EngineLoop(core, port, incarnation=start.incarnation, throughput=throughput)
     gc.collect()
     gc.freeze()
     supervision.attach(loop)

@@ -19,7 +19,7 @@ from octavo.base.errors import EngineDeadError
 from octavo.base.log import get_logger
 from octavo.config.schema import EngineConfig
 from octavo.engine.link import LinkListener
-from octavo.engine.loop import EngineLoop
+from octavo.engine.loop import EngineLoop, throughput_log
 from octavo.engine.supervisor import RunningEngine
 from octavo.engine.timeline import Timeline
 from octavo.proto.messages import ClientMessage, EngineMessage
@@ -116,7 +116,8 @@ class ThreadLink:
         try:
             timeline = Timeline(MonotonicClock())
             resolved, core = build_core(self._config, timeline, on_step_done=self._port.wake)
-            self._engine_loop = EngineLoop(core, self._port, incarnation=0)
+            throughput = throughput_log(is_disabled=resolved.disable_log_stats)
+            self._engine_loop = EngineLoop(core, self._port, incarnation=0, throughput=throughput)
             engine = RunningEngine(address="", incarnation=0, config=resolved, phases=timeline.phases)
             self._tell(self._note_up, engine)
             if not self._is_stopping:
