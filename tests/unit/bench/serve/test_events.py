@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +24,7 @@ EVENTS = [b'{"a": 1}', b"two\nlines", b"close", b'{"t": "\\n\\u00e9\xc3\xa9"}', 
 def test_events_are_the_same_wherever_the_stream_is_cut(cuts):
     reader = EventReader()
     edges = [0, *sorted(cuts), len(STREAM)]
-    found = [event for start, end in zip(edges, edges[1:], strict=False) for event in reader.feed(STREAM[start:end])]
+    found = [event for start, end in itertools.pairwise(edges) for event in reader.feed(STREAM[start:end])]
     assert found == EVENTS
     assert not reader.has_rest
 
