@@ -1,4 +1,4 @@
-"""`octavo bench latency|throughput|serve`: measure the engine in this process or a server, with vLLM's flags and keys.
+"""`octavo bench ...`: measure the engine in this process or a server, with vLLM's flags and keys.
 
 Owns: the table of benchmarks; flags, files and what is printed of those in this process.   Does not own: the
 measurements (octavo/bench), the flags of `serve` (cli/bench_serve.py).
@@ -20,11 +20,12 @@ RANDOM_INPUT_LEN, RANDOM_OUTPUT_LEN, CUSTOM_OUTPUT_LEN = 1024, 128, 256
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    names = ("latency", "throughput", "serve")
+    names = ("latency", "throughput", "workloads", "serve")
     benchmarks = parser.add_subparsers(dest="benchmark", required=True, metavar=f"{{{','.join(names)}}}")
     for name, summary, add_flags in (
         ("latency", "time of one batch, from submission to the last token", _add_latency_flags),
         ("throughput", "requests and tokens per second, all requests at once", _add_throughput_flags),
+        ("workloads", "named workloads in turn, medians: for comparing engines on the same work", _add_workload_flags),
         ("serve", "latencies and throughput of a running server, under load", bench_serve.add_arguments),
     ):
         add_flags(benchmarks.add_parser(name, help=summary, description=summary.capitalize() + "."))
@@ -42,7 +43,7 @@ def _run_in_process(args: argparse.Namespace) -> int:
         args.enable_prefix_caching = False
     config = config_from_args(args)
     with LLM.from_config(config) as llm:
-        report = _run_latency(llm, args) if args.benchmark == "latency" else _run_throughput(llm, args)
+        report = _IN_PROCESS[args.benchmark](llm, args)
     print(report)
     if args.output_json:
         Path(args.output_json).write_text(json.dumps(report.as_json(), indent=4) + "\n", encoding="utf-8")
@@ -93,6 +94,13 @@ def _add_throughput_flags(parser: argparse.ArgumentParser) -> None:
     _add_common_flags(parser)
 
 
+def _add_workload_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--num-rounds", type=int, default=3, metavar="N", help="runs of each workload (default: 3)")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="run these workloads only")
+    parser.add_argument("--output-json", metavar="FILE", help="write the results as JSON")
+    add_engine_flags(parser)
+
+
 def _run_latency(llm: Any, args: argparse.Namespace) -> Any:
     from octavo.bench.latency import LatencyOptions, run_latency
 
@@ -135,3 +143,25 @@ def _load_samples(llm: Any, args: argparse.Namespace) -> Any:
     if args.dataset_name == "sharegpt":
         return read_sharegpt(path, args.num_prompts, encode=encode, output_len=args.output_len, seed=seed)
     return read_custom(path, args.num_prompts, encode=encode, output_len=args.output_len or CUSTOM_OUTPUT_LEN)
+
+
+def _run_workloads(llm: Any, args: argparse.Namespace) -> Any:
+    from octavo.bench.workloads import WORKLOADS, run_workloads
+
+    known = {workload.name: workload for workload in WORKLOADS}
+    unknown = [name for name in args.only or () if name not in known]
+    if unknown:
+        raise UsageError(f"--only {' '.join(unknown)}: choose from {', '.join(known)}")
+    if args.num_rounds < 1:
+        raise UsageError(f"--num-rounds={args.num_rounds}: must be at least 1")
+    return run_workloads(
+        llm.generate,
+        [known[name] for name in args.only or known],
+        num_rounds=args.num_rounds,
+        vocab_size=llm.engine.inputs.limits.vocab_size,
+        seed=llm.config.options.model.seed,
+    )
+
+
+_IN_PROCESS = {"latency": _run_latency, "throughput": _run_throughput, "workloads": _run_workloads}
+"""Benchmarks of an engine in this process, by name."""
