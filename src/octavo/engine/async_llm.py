@@ -127,7 +127,12 @@ class AsyncLLM:
     def _make_link(self) -> EngineLink:
         if self.options.in_process:
             return ThreadLink(self._engine_config, self._dispatcher)
-        return ProcessLink(self._engine_config, self._dispatcher, client_idx=self.options.client_idx)
+        return ProcessLink(
+            self._engine_config,
+            self._dispatcher,
+            client_idx=self.options.client_idx,
+            policy=self.options.restart_policy,
+        )
 
     async def drain(self, timeout_s: float) -> bool:
         """Take nothing new and wait for what runs. False: time was up, and the rest ended with an error."""

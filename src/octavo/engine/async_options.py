@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from octavo.fault.policy import RestartPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,5 +23,7 @@ class AsyncOptions:
     """Prompts that may be in preparation or wait for it."""
     trust_request_chat_template: bool = False
     """Accept ChatOptions.chat_template; such a template is code of the caller's."""
+    restart_policy: RestartPolicy = field(default_factory=RestartPolicy)
+    """How often a dead engine is replaced, and how soon."""
     client_idx: int = 0
     """Tells the front ends of one engine apart."""

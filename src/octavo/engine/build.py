@@ -31,6 +31,7 @@ from octavo.engine.outputs import OutputProcessor
 from octavo.engine.timeline import Timeline
 from octavo.executor.interface import Executor
 from octavo.loading import Checkpoint, Tokenizer
+from octavo.obs.step_meter import MachineRates, StepMeter
 
 logger = get_logger(__name__)
 
@@ -63,8 +64,8 @@ def build_engine(config: EngineConfig, *, progress: Progress | None = None) -> E
         parts = load_front_parts(config, checkpoint)
         inputs = make_inputs(parts, resolved)
         timeline.mark("tokenizer")
-        executor = _load_executor(checkpoint, resolved, timeline, progress)
-    client = InProcessClient(_make_core(resolved, executor, clock))
+        executor, meter = _load_executor(checkpoint, resolved, timeline, progress)
+    client = InProcessClient(_make_core(resolved, executor, clock, meter=meter))
     front_end = FrontEnd(client, OutputProcessor(parts.tokenizer), clock)
     timeline.mark("front end")
     logger.info("ready in %s", timeline)
@@ -82,8 +83,8 @@ def build_core(
     timeline.mark("machine")
     with open_model(config) as checkpoint:
         resolved = _resolve(config, checkpoint, machine, timeline)
-        executor = _load_executor(checkpoint, resolved, timeline, None)
-    return resolved, _make_core(resolved, executor, MonotonicClock(), on_step_done)
+        executor, meter = _load_executor(checkpoint, resolved, timeline, None)
+    return resolved, _make_core(resolved, executor, MonotonicClock(), meter=meter, on_step_done=on_step_done)
 
 
 def _resolve(config: EngineConfig, checkpoint: Checkpoint, machine: MachineFacts, timeline: Timeline) -> ResolvedConfig:
@@ -117,10 +118,11 @@ def _kernel_backends() -> tuple[KernelBackend, ...]:
 
 def _load_executor(
     checkpoint: Checkpoint, resolved: ResolvedConfig, timeline: Timeline, progress: Progress | None
-) -> Executor:
-    """Kernels, weights, KV memory, and one warm-up of each path."""
+) -> tuple[Executor, StepMeter]:
+    """Kernels, weights, KV memory, one warm-up of each path; where statistics are wanted, the machine's rates."""
     from octavo.executor.inproc import InProcessExecutor
     from octavo.kernels.dispatch import make_ops
+    from octavo.kernels.rates import measure_rates
     from octavo.models.cost import CostModel
     from octavo.models.load import load_model
     from octavo.runner.runner import ModelRunner
@@ -144,11 +146,20 @@ def _load_executor(
     for plan in make_warmup_plans(resolved.cache.spec, **limits):
         executor.submit(plan).result()
     timeline.mark("warm-up")
-    return executor
+    if resolved.disable_log_stats:
+        return executor, StepMeter()
+    rates = measure_rates(ops, num_threads=kernels.num_threads)
+    timeline.mark("rates")
+    return executor, StepMeter(MachineRates(bytes_per_s=rates.bytes_per_s, flops_per_s=rates.flops_per_s))
 
 
 def _make_core(
-    resolved: ResolvedConfig, executor: Executor, clock: Clock, on_step_done: Callable[[], None] | None = None
+    resolved: ResolvedConfig,
+    executor: Executor,
+    clock: Clock,
+    *,
+    meter: StepMeter,
+    on_step_done: Callable[[], None] | None = None,
 ) -> EngineCore:
     cache, limits = resolved.cache, resolved.scheduler
     kv = KvManager(
@@ -172,7 +183,12 @@ def _make_core(
         make_policy(limits.scheduling_policy),
     )
     return EngineCore(
-        scheduler, executor, clock, max_steps_in_flight=limits.max_concurrent_steps, on_step_done=on_step_done
+        scheduler,
+        executor,
+        clock,
+        max_steps_in_flight=limits.max_concurrent_steps,
+        on_step_done=on_step_done,
+        meter=meter,
     )
 
 
