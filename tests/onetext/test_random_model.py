@@ -132,4 +132,4 @@ def test_preemption_does_not_change_a_bit(crowded_worlds, name, depth, chunk, en
     }
     with LLM(world.path, **world.options | options) as llm:
         assert bits(generate(llm, world.requests)) == world.alone
-        assert llm.engine.front_end.client.stats().num_preemptions > 0
+        assert llm.engine.front_end.client.stats().scheduler.num_preemptions > 0

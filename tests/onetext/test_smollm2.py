@@ -44,7 +44,7 @@ def test_preemption_does_not_change_a_bit_of_smollm2(smollm2_path):
     options = BASE | {"max_num_batched_tokens": 64}
     with LLM(str(smollm2_path), **options) as llm:
         alone = bits(generate(llm, requests, together=False))
-        assert llm.engine.front_end.client.stats().num_preemptions == 0
+        assert llm.engine.front_end.client.stats().scheduler.num_preemptions == 0
     with LLM(str(smollm2_path), **options | {"num_gpu_blocks_override": 7}) as llm:
         assert bits(generate(llm, requests)) == alone
-        assert llm.engine.front_end.client.stats().num_preemptions > 0
+        assert llm.engine.front_end.client.stats().scheduler.num_preemptions > 0

@@ -35,7 +35,7 @@ def ids_of(outputs):
 
 
 def stats(llm):
-    return llm.engine.front_end.client.stats()
+    return llm.engine.front_end.client.stats().scheduler
 
 
 def test_texts_in_and_outputs_in_their_order(llm):
