@@ -3,8 +3,8 @@
 Owns: the order of the child's life, its signals, and its end when the supervisor is gone.
 Does not own: when to start and end (supervisor.py), the engine itself (build.py, loop.py).
 Invariants: it never outlives its supervisor, whatever state either is in: the end of the socket pair ends it at once,
-and where the supervisor is the main thread the kernel kills it even while it is stopped. Signals meant for the whole
-group (Ctrl-C, TERM, HUP) are left to the supervisor. SIGUSR1 writes all stacks to stderr.
+after it has removed the sockets' folder, and if it is stopped then the kernel continues it for that. Signals meant for
+the whole group (Ctrl-C, TERM, HUP) are left to the supervisor. SIGUSR1 writes all stacks to stderr.
 """
 
 from __future__ import annotations
@@ -133,9 +133,13 @@ def describe_failure(error: BaseException) -> EngineFailed:
     return EngineFailed(kind=kind, message=text[:_MAX_MESSAGE_CHARS], problems=problems)
 
 
-def die_with_parent() -> None:
-    """Ask the kernel to kill this process when the thread that started it ends. Source: prctl(2)."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def continue_at_parents_death() -> None:
+    """Ask the kernel for SIGCONT when the thread that started this process ends. Source: prctl(2).
+
+    SIGKILL would end a stopped process too, but leave the sockets' folder, and it would kill the engine of a program
+    that started it from a thread which has ended since. SIGCONT does nothing to a process that runs.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
 
 
 def main(channel_fd: int) -> int:
@@ -145,9 +149,8 @@ def main(channel_fd: int) -> int:
     faulthandler.enable()
     faulthandler.register(STACK_SIGNAL, all_threads=True)
     supervision = Supervision(socket.socket(fileno=channel_fd))
+    continue_at_parents_death()
     start = supervision.receive_start()
-    if start.must_die_with_thread:
-        die_with_parent()
     setup_logging(start.log_level, start.log_format)
     try:
         run_engine(start, supervision)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -148,7 +147,6 @@ class EngineSupervisor:
             config=msgspec.Raw(msgspec.msgpack.encode(self._config)),
             address=self._dir.socket_address(_socket_name(incarnation)),
             incarnation=incarnation,
-            must_die_with_thread=threading.current_thread() is threading.main_thread(),
             log_level=self._config.observability.log_level if root.handlers else "warning",
             log_format=self._config.observability.log_format,
         )

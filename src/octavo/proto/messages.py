@@ -130,8 +130,6 @@ class StartEngine(_Message, frozen=True, tag="start"):
     address: str
     incarnation: int
     """Counts the engine processes of one supervisor from 0."""
-    must_die_with_thread: bool
-    """True: the kernel may be asked to kill the engine when the supervisor's thread ends; it is the main thread."""
     log_level: str
     log_format: Literal["text", "json"]
 
