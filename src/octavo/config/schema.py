@@ -287,6 +287,12 @@ class ObservabilityConfig:
     disable_log_stats: bool | Auto = option(
         AUTO, "Do not log statistics.", kind="switch", auto="on offline, off in a server"
     )
+    otlp_traces_endpoint: str | None = option(
+        None,
+        "Send a span per request to this OpenTelemetry address (OTLP over gRPC; over HTTP where it ends with "
+        "/v1/traces). Needs the extra `otel`.",
+        kind="text",
+    )
     log_format: LogFormat = option(
         "text",
         "Form of log lines.",
