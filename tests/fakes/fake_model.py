@@ -18,6 +18,8 @@ FULL = KvGroup(kind="full", layers=(0,))
 WINDOW = KvGroup(kind="sliding_window", layers=(1,), window=6)
 NOTHING = -7
 """What a slot holds before anything is written."""
+NOT_FINITE = -8
+"""In place of the token in a hidden state: it is not finite."""
 
 
 def make_cache_spec(*, num_blocks: int = 64, block_size: int = 4, groups: tuple[KvGroup, ...] = (FULL,)) -> KvCacheSpec:
@@ -66,6 +68,9 @@ class FakeOps(ReferenceOps):
         for source, destination in pairs:
             pages[destination] = pages[source]
 
+    def finite_rows(self, x: np.ndarray) -> np.ndarray:
+        return x[:, 1] != NOT_FINITE
+
 
 def history_hash(token_ids, window: int | None) -> int:
     """Hash of what a query at the end of `token_ids` sees in a group."""
@@ -87,10 +92,11 @@ def expected_logits(token_ids, groups: tuple[KvGroup, ...] = (FULL,)) -> np.ndar
 
 @dataclass
 class FakeModel:
-    """Counts its calls; `poison` holds hashes-by-token: a sequence whose last token is in it gets NaN logits."""
+    """Counts its calls. The logits behind a token of `poison`, and the hidden states of one of `spoiled`, hold NaN."""
 
     kv_groups: tuple[KvGroup, ...] = (FULL,)
     poison: set[int] = field(default_factory=set)
+    spoiled: set[int] = field(default_factory=set)
     error: Exception | None = None
     batches: list[ForwardBatch] = field(default_factory=list)
     max_logit_rows: int = 0
@@ -116,13 +122,14 @@ class FakeModel:
                     blocks = group.block_table[table_idx, seen // block_size]
                     found = cache.slots[blocks * block_size + seen % block_size]
                     hidden[place, 0] += history_hash(found, shape.window)
-                hidden[place, 1] = batch.tokens[place]
+                token = int(batch.tokens[place])
+                hidden[place, 1] = NOT_FINITE if token in self.spoiled else token
         return hidden
 
     def logits(self, hidden: np.ndarray, rows: np.ndarray) -> np.ndarray:
         self.max_logit_rows = max(self.max_logit_rows, len(rows))
         out = np.stack([logits_of_hash(int(value)) for value, _ in hidden[rows]])
         for place, (_, token) in enumerate(hidden[rows]):
-            if int(token) in self.poison:
+            if token == NOT_FINITE or int(token) in self.poison:
                 out[place, 0] = np.nan
         return out

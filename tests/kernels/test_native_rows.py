@@ -102,3 +102,12 @@ def test_sizes_that_disagree_are_refused_by_their_symbol() -> None:
         ops.gated_activation(ops.tensor(draw(2, 5)), "silu")
     with pytest.raises(ShapeError, match="relu"):
         ops.gated_activation(ops.tensor(draw(2, 4)), "relu")  # type: ignore[arg-type]
+
+
+@each_level
+@each_dtype
+@pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf, -np.inf])
+def test_a_row_with_a_value_that_is_not_finite_is_named(isa: str, dtype: str, bad: float) -> None:
+    ops, x = native_ops(dtype, isa), draw(5, 33)
+    x[0, 0], x[1, 32], x[4, 0] = 3.3e38, bad, bad
+    assert ops.finite_rows(ops.tensor(x)).tolist() == [True, False, True, True, False]

@@ -149,3 +149,12 @@ def test_float64_sums_are_closer_to_the_truth() -> None:
         errors.append(np.abs(out - exact).max())
     assert errors[1] <= np.abs(exact).max() * 2.0**-24
     assert errors[0] > errors[1]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_row_with_a_value_that_is_not_finite_is_named(dtype: str, bad: float) -> None:
+    x = stored(draw(5, 33), dtype)
+    x[1, 32], x[4, 0] = bad, bad
+    found = ReferenceOps(dtype).finite_rows(x)  # type: ignore[arg-type]
+    assert found.tolist() == [True, False, True, True, False]

@@ -255,6 +255,10 @@ class OpTable(Protocol):
         """Rows `rows` [R] of x [T, E] (normed) times the head -> [R, V] float32."""
         ...
 
+    def finite_rows(self, x: Tensor) -> npt.NDArray[np.bool_]:
+        """[T]: whether all of x [T, E], in the linear input dtype, is finite in that row. Cost: one pass over x."""
+        ...
+
     # ---- after the forward ------------------------------------------------------------------------------------
 
     def sample(self, logits: Tensor, batch: SampleBatch) -> SampleResult:

@@ -119,8 +119,13 @@ def find_blockless(batch: StepBatch, block_size: int) -> npt.NDArray[np.bool_] |
         return None
     complete = np.ones(len(batch.entries.rows), np.bool_)
     for token_idx in blockless:
-        complete[np.searchsorted(batch.forward.query_start, token_idx, side="right") - 1] = False
+        complete[sequences_of(batch, token_idx)] = False
     return complete
+
+
+def sequences_of(batch: StepBatch, token_idx: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """The sequence of the batch that each of some tokens [N] belongs to."""
+    return np.searchsorted(batch.forward.query_start, token_idx, side="right") - 1
 
 
 def _find_pending(

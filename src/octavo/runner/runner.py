@@ -24,7 +24,7 @@ from octavo.models.interface import Model
 from octavo.proto.kv import KvCacheSpec
 from octavo.proto.plan import StepPlan
 from octavo.proto.result import StepResult, StepTimings, TokenLogprobs
-from octavo.runner.batch import StepBatch, build_batch, find_blockless, resolve
+from octavo.runner.batch import StepBatch, build_batch, find_blockless, resolve, sequences_of
 from octavo.runner.block_table import BlockTables
 from octavo.runner.entries import StepEntries, read_entries
 from octavo.runner.prompt_logprobs import PromptLogprobs, chunk_rows, find_ranges
@@ -120,6 +120,7 @@ class ModelRunner:
         if batch.num_tokens:
             hidden = self._model.forward(batch.forward, self.cache)
             forward_s = perf_counter() - resolved
+            self._check_hidden(batch, hidden, failed)
             self._collect_prompt_logprobs(batch, hidden, outcome, failed)
             self._sample(batch, hidden, outcome, failed)
         sampled = perf_counter()
@@ -177,6 +178,20 @@ class ModelRunner:
         return self._build(batch.entries.keep(kept))
 
     # ---- after the forward --------------------------------------------------------------------------------------
+
+    def _check_hidden(self, batch: StepBatch, hidden: Tensor, failed: dict[int, str]) -> None:
+        """Fail the sequences of which a hidden state is not finite: their K and V must never be published.
+
+        A key or value that is not finite spoils the hidden state of its own position, since a token attends to itself.
+        Where every token is sampled from, the check of the logits says the same.
+        """
+        if len(batch.sampling) == batch.num_tokens:
+            return
+        finite = self._ops.finite_rows(hidden)
+        if finite.all():
+            return
+        for seq in set(sequences_of(batch, np.flatnonzero(~finite)).tolist()):
+            failed[int(batch.entries.indices[seq])] = "the model's hidden states are not finite"
 
     def _collect_prompt_logprobs(
         self, batch: StepBatch, hidden: Tensor, outcome: _Outcome, failed: dict[int, str]

@@ -176,6 +176,27 @@ def test_a_row_with_bad_logits_fails_alone():
     assert behind.token_ids[1] == lone_text([1, 2], 2)[1:]
 
 
+@pytest.mark.parametrize("samples", [False, True])
+def test_a_hidden_state_that_is_not_finite_fails_its_sequence_whether_or_not_it_samples(samples):
+    runner = make_runner()
+    model_of(runner).spoiled = {66}
+    new = [sequence(0, [1, 2]), sequence(1, [4, 66, 5, 6, 7, 8]), sequence(2, [3])]
+    shares = [(0, 0, 2, True), (1, 0, 6 if samples else 4, samples), (2, 0, 1, True)]
+    result = runner.execute(plan(1, shares, new=new, new_blocks=rows_blocks(0, 1, 2)))
+    assert list(result.failed) == [1]
+    assert "hidden states are not finite" in result.failed[1]
+    assert result.token_ids == [lone_text([1, 2], 1), [], lone_text([3], 1)]
+
+
+def test_a_decode_whose_hidden_state_is_not_finite_fails_by_its_logits():
+    runner = make_runner()
+    model_of(runner).spoiled = {66}
+    new = [sequence(0, [1]), sequence(1, [66])]
+    result = runner.execute(plan(1, [(0, 0, 1, True), (1, 0, 1, True)], new=new, new_blocks=rows_blocks(0, 1)))
+    assert list(result.failed) == [1]
+    assert result.token_ids == [lone_text([1], 1), []]
+
+
 def test_a_sequence_outside_the_vocabulary_fails_alone():
     runner = make_runner()
     new = [sequence(0, [VOCAB]), sequence(1, [3]), sequence(2, [1], sampling=SamplingParams(logit_bias={VOCAB: 1.0}))]

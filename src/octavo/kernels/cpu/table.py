@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from octavo import _native
 from octavo.kernels.cpu import packing, sampling
@@ -27,6 +28,9 @@ from octavo.kernels.ops import (
     WeightTensor,
 )
 from octavo.proto.kv import KvCacheSpec
+
+_BFLOAT16_EXPONENT = np.uint16(0x7F80)
+"""Bits that are all set in infinities and NaN, and in nothing else."""
 
 
 class CpuOps:
@@ -135,6 +139,12 @@ class CpuOps:
         self, x: _native.Tensor, rows: IntArray, head: _native.PackedMatrix, *, softcap: float | None = None
     ) -> FloatArray:
         return self._ops.logits(x, rows, head, softcap or 0.0).numpy()
+
+    def finite_rows(self, x: _native.Tensor) -> npt.NDArray[np.bool_]:
+        values = x.numpy()
+        if x.dtype == "float32":
+            return np.asarray(np.isfinite(values).all(axis=1))
+        return np.asarray(((values & _BFLOAT16_EXPONENT) != _BFLOAT16_EXPONENT).all(axis=1))
 
     # ---- after the forward ------------------------------------------------------------------------------------
 

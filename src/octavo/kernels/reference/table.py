@@ -109,6 +109,9 @@ class ReferenceOps:
         out = linear.multiply(x[rows], head, self._precision)
         return out if softcap is None else np.tanh(out / np.float32(softcap)) * np.float32(softcap)
 
+    def finite_rows(self, x: FloatArray) -> npt.NDArray[np.bool_]:
+        return np.asarray(np.isfinite(x).all(axis=1))
+
     # ---- after the forward ------------------------------------------------------------------------------------
 
     def sample(self, logits: FloatArray, batch: SampleBatch) -> SampleResult:
