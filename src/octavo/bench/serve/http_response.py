@@ -58,6 +58,10 @@ class ResponseReader:
         if self._pending:
             data = self._pending + data
             self._pending = b""
+        elif self._state is _State.CHUNK_LINE:
+            whole = _whole_chunk(data)
+            if whole is not None:
+                return whole
         if self._state is _State.HEAD:
             data = self._read_head(data)
         if self._state is _State.UNTIL_CLOSE:
@@ -160,8 +164,26 @@ class ResponseReader:
             if not line:
                 self._state = _State.COMPLETE
         else:
-            try:
-                self._num_left = int(line.partition(b";")[0], 16)
-            except ValueError:
-                raise ResponseError(f"the response has a chunk of size {line[:20]!r}") from None
+            self._num_left = _chunk_size(line.partition(b";")[0])
             self._state = _State.CHUNK_DATA if self._num_left else _State.TRAILERS
+
+
+def _whole_chunk(data: bytes) -> bytes | None:
+    """What is in `data` if that is one chunk from end to end, as nearly every read of a stream is."""
+    line_end = data.find(b"\r\n")
+    try:
+        size = int(data[:line_end], 16)
+    except ValueError:
+        return None
+    is_whole = size > 0 and len(data) == line_end + 4 + size and data.endswith(b"\r\n")
+    return data[line_end + 2 : -2] if is_whole else None
+
+
+def _chunk_size(text: bytes) -> int:
+    try:
+        size = int(text, 16)
+    except ValueError:
+        size = -1
+    if size < 0:
+        raise ResponseError(f"the response has a chunk of size {text[:20]!r}")
+    return size

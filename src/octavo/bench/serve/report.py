@@ -81,6 +81,8 @@ class ServeReport:
             "errors": [record.error for record in records],
             "max_output_tokens_per_s": metrics.peak_output_tokens_per_s,
             "max_concurrent_requests": metrics.peak_concurrent_requests,
+            # Of audio only; always there in vLLM's files.
+            "rtfx": 0.0,
             "interrupted": self.num_unfinished > 0,
             "client_cpu_seconds": self.cost.cpu_s,
             "client_cpu_us_per_chunk": self.cost.us_per_chunk,

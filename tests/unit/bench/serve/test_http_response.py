@@ -27,6 +27,13 @@ def test_a_chunked_answer_is_the_same_wherever_it_is_cut(cuts):
     assert reader.headers["x-name"] == "a:b"
 
 
+def test_a_chunk_for_each_read_is_the_same_as_all_at_once():
+    reader = ResponseReader()
+    pieces = [CHUNKED[: CHUNKED.index(b"3\r\n")], b"3\r\nabc\r\n", b"A\r\n01234567\r\n\r\n", b"0\r\n\r\n"]
+    assert [reader.feed(piece) for piece in pieces] == [b"", b"abc", b"01234567\r\n", b""]
+    assert reader.is_complete
+
+
 @given(st.sets(st.integers(1, len(SIZED) - 1)))
 def test_a_sized_answer_is_the_same_wherever_it_is_cut(cuts):
     reader, body = read_in_pieces(SIZED, cuts)
@@ -81,6 +88,7 @@ def test_a_connection_that_ends_too_early_is_an_error(cut):
         CHUNKED + b"!",
         b"HTTP/1.1 204 No Content\r\n\r\n!",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\nab",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1" * 2000,
         b"HTTP/1.1 200 OK\r\nX: " + b"a" * MAX_HEAD_BYTES,
