@@ -11,6 +11,7 @@ import argparse
 import json
 import math
 import os
+import resource
 import sys
 import uuid
 from datetime import datetime
@@ -33,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
     options = _serve_options(args)
     itl_limits_s = parse_itl_limits(args.timeline_itl_thresholds)
     metadata = parse_pairs("--metadata", args.metadata)
+    _allow_many_connections()
     started = datetime.now()
     outcome = run_serve(options)
     report = outcome.report
@@ -57,6 +59,12 @@ def run(args: argparse.Namespace) -> int:
     if report.num_unfinished:
         return EXIT_INTERRUPTED
     return 0 if report.metrics.num_completed else EXIT_FAILED
+
+
+def _allow_many_connections() -> None:
+    """Each open request is a socket: use all descriptors that the system grants, not the 1,024 that shells start with."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _serve_options(args: argparse.Namespace) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -165,6 +166,18 @@ def test_a_server_that_is_not_there_is_exit_code_1_with_its_address(capsys):
 def test_wrong_options_are_refused_before_anything_is_sent(words, flag, capsys):
     assert main(["bench", "serve", "--port", "1", "--skip-tokenizer-init", *words]) == 2
     assert flag in capsys.readouterr().err
+
+
+def test_more_requests_than_the_shells_limit_of_descriptors_can_be_open(capsys):
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with running(Script(num_tokens=2, gap_s=0.2)) as url:
+        try:
+            # The server is in this process too: both ends of each connection count.
+            resource.setrlimit(resource.RLIMIT_NOFILE, (64, before[1]))
+            assert bench(url, *PLAIN, "--num-prompts", "100") == 0
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert "Successful requests:                     100" in capsys.readouterr().out
 
 
 def test_ctrl_c_prints_what_has_finished(tmp_path):
