@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _allow_many_connections() -> None:
-    """Each open request is a socket: use all descriptors that the system grants, not the 1,024 that shells start with."""
+    """Each open request is a socket: use all descriptors the system grants, not the 1,024 that shells start with."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
