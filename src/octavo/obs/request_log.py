@@ -7,8 +7,7 @@ The same fields are in the text of the message and, for JSON logs, on the record
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 MAX_FIELD_CHARS = 128
 
@@ -28,10 +27,6 @@ class RequestLine:
     finish_reason: str | None = None
     error: str | None = None
     """Why it was refused or failed, without the client's text."""
-
-    def with_notes(self, notes: Mapping[str, object]) -> RequestLine:
-        """The same line with some fields set; names that are not fields are an error of ours."""
-        return replace(self, **notes)  # type: ignore[arg-type]
 
     def fields(self) -> dict[str, object]:
         """Field -> value, of those that are known, escaped and cut."""
