@@ -39,6 +39,7 @@ def test_the_engine_ends_with_its_program(tiny_model, socket_parent, number):
         assert len(list(socket_parent.iterdir())) == 1
         program.send_signal(number)
         assert wait_until_gone(engine_pid, 2.0)
+        program.wait(5.0)
     assert list(socket_parent.iterdir()) == []
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import secrets
+import socket
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Self, TypeVar
@@ -31,7 +32,7 @@ from octavo.engine.link import EngineLink
 from octavo.engine.outputs import LiveRequest, facts_of
 from octavo.engine.prompt_pool import BoundedTokenizer, PromptPool
 from octavo.engine.prompts import ChatMessage, ChatOptions, Prompt, PromptType
-from octavo.engine.remote import ProcessLink
+from octavo.engine.remote import AttachedLink, ProcessLink
 from octavo.engine.streams import OutputStream
 from octavo.engine.thread_link import ThreadLink
 from octavo.engine.watch import EngineWatch
@@ -70,6 +71,8 @@ class AsyncLLM:
         self._starting: asyncio.Task[None] | None = None
         self._parts: FrontParts | None = None
         self._inputs: InputProcessor | None = None
+        # The engine's names of requests are unique, whatever the callers choose and whichever front end was here before.
+        self._id_prefix = f"{self.options.client_idx}-{secrets.token_hex(3)}"
         self._ordinals = itertools.count()
         self._num_preparing = 0
         self._num_preparing_tokens = 0
@@ -127,6 +130,9 @@ class AsyncLLM:
     def _make_link(self) -> EngineLink:
         if self.options.in_process:
             return ThreadLink(self._engine_config, self._dispatcher)
+        if self.options.launcher_fd is not None:
+            end = socket.socket(fileno=self.options.launcher_fd)
+            return AttachedLink(end, self._dispatcher, client_idx=self.options.client_idx)
         return ProcessLink(
             self._engine_config,
             self._dispatcher,
@@ -270,8 +276,7 @@ class AsyncLLM:
         return inputs.prepare(
             read,
             sampling_params,
-            # The engine's name of it: unique, whatever the callers choose.
-            request_id=f"{self.options.client_idx}-{next(self._ordinals)}",
+            request_id=f"{self._id_prefix}-{next(self._ordinals)}",
             arrival_s=arrival_s,
             priority=priority,
             deadline_s=None if deadline_s is None else arrival_s + deadline_s,
@@ -378,6 +383,10 @@ class AsyncLLM:
     def dead_error(self) -> str | None:
         """Why the engine is dead, or why it last died."""
         return self._dispatcher.cause
+
+    async def wait_dead(self) -> None:
+        """Return once the engine is DEAD: shut down, or given up after too many deaths."""
+        await self._dispatcher.wait_dead()
 
     @property
     def num_restarts(self) -> int:

@@ -27,3 +27,6 @@ class AsyncOptions:
     """How often a dead engine is replaced, and how soon."""
     client_idx: int = 0
     """Tells the front ends of one engine apart."""
+    launcher_fd: int | None = None
+    """This process is one of several front ends: its end of the channel to the launcher (hub.py), which has the engine.
+    """

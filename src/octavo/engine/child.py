@@ -9,20 +9,16 @@ gone (pidfd); no descriptor and no zombie is left then.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
 
-from octavo.base.log import get_logger
+from octavo.engine.channel import Channel, channel_pair
 from octavo.engine.process_signals import STACK_SIGNAL
-from octavo.proto.codec import MAX_CONTROL_BYTES, ProtocolError, control_codec, status_codec
+from octavo.proto.codec import control_codec, status_codec
 from octavo.proto.messages import ControlMessage, StartEngine, StatusMessage
-
-logger = get_logger(__name__)
 
 STACKS_S = 0.3
 """Time for a process to write its stacks before it is killed."""
@@ -39,21 +35,19 @@ class EngineChild:
         on_exit: Callable[[EngineChild, str], None],
     ) -> None:
         self.incarnation = start.incarnation
-        self._on_status = on_status
         self._on_exit = on_exit
         self._kill_cause: str | None = None
-        self._status_codec = status_codec()
-        self._control_codec = control_codec()
         self._loop = asyncio.get_running_loop()
-        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours, theirs = channel_pair()
         with theirs:
             fd = theirs.fileno()
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "octavo.engine.process", str(fd)], pass_fds=[fd], stdin=subprocess.DEVNULL
             )
-        self._channel.setblocking(False)
+        self._channel = Channel(
+            ours, status_codec(), control_codec(), on_message=lambda message: on_status(self, message)
+        )
         self._pidfd = os.pidfd_open(self._process.pid)
-        self._loop.add_reader(self._channel, self._read_status)
         self._loop.add_reader(self._pidfd, self._reap)
         self.tell(start)
 
@@ -63,8 +57,7 @@ class EngineChild:
 
     def tell(self, message: ControlMessage) -> None:
         """Send an order; one to a process that is just dying is lost."""
-        with contextlib.suppress(OSError):
-            self._channel.send(self._control_codec.encode(message))
+        self._channel.send(message)
 
     def kill(self, cause: str, *, with_stacks: bool = False) -> None:
         """SIGKILL; `cause` is what on_exit will say. with_stacks: have it write all its stacks to stderr before."""
@@ -81,29 +74,9 @@ class EngineChild:
         if self._pidfd >= 0:
             signal.pidfd_send_signal(self._pidfd, number)
 
-    def _read_status(self) -> None:
-        """Pass on what it reports. At the end of the channel the process is ending; the pidfd says when it has."""
-        while True:
-            try:
-                frame = self._channel.recv(MAX_CONTROL_BYTES)
-            except BlockingIOError:
-                return
-            except OSError:
-                frame = b""
-            if not frame:
-                self._loop.remove_reader(self._channel)
-                return
-            try:
-                message = self._status_codec.decode(frame)
-            except ProtocolError as error:
-                logger.error("engine %d: %s", self.pid, error)
-                continue
-            self._on_status(self, message)
-
     def _reap(self) -> None:
-        self._read_status()
+        self._channel.read()
         code = self._process.wait()
-        self._loop.remove_reader(self._channel)
         self._loop.remove_reader(self._pidfd)
         self._channel.close()
         os.close(self._pidfd)

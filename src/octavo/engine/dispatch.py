@@ -77,6 +77,7 @@ class Dispatcher:
         self._calls: dict[int, asyncio.Future[EngineMessage]] = {}
         self._call_ids = itertools.count()
         self._emptied: asyncio.Event | None = None
+        self._died = asyncio.Event()
 
     def attach(self, link: EngineLink, watch: ProgressListener) -> None:
         """Through this link from now on."""
@@ -87,6 +88,12 @@ class Dispatcher:
         before, self.state = self.state, next_state(self.state, event)
         if self.state is not before:
             logger.info("engine: %s -> %s (%s)", before.value, self.state.value, event.name.lower())
+        if self.state is EngineState.DEAD:
+            self._died.set()
+
+    async def wait_dead(self) -> None:
+        """Return once the engine is dead for good."""
+        await self._died.wait()
 
     # ---- requests ---------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """How a front end reaches an engine, wherever it runs: messages to it, messages and news from it.
 
-`ProcessLink` (remote.py) and `ThreadLink` (thread_link.py) are the two.
+`ProcessLink` and `AttachedLink` (remote.py), `ThreadLink` (thread_link.py).
 Guarantees: what is sent to one incarnation arrives in order or not at all; nothing of an incarnation is received after
 `engine_down`. Everything on one event loop; nothing blocks it.
 """

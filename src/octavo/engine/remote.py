@@ -1,24 +1,45 @@
 """An engine in a process of its own, as a front end sees it.
 
-Owns: the front end's socket to the present engine.   Does not own: the process (supervisor.py), requests.
+Owns: the front end's socket to the present engine, the two ways to learn of engines: supervising one, or being told.
+Does not own: the process (supervisor.py), requests.
 Reading is driven by the socket's descriptor: an idle pair costs nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 
+import msgspec
 import zmq
 
 from octavo.base.errors import EngineDeadError
 from octavo.base.log import get_logger
+from octavo.config.resolved import ResolvedConfig
 from octavo.config.schema import EngineConfig
+from octavo.engine.channel import Channel
 from octavo.engine.link import LinkListener
 from octavo.engine.supervisor import EngineSupervisor, RunningEngine
 from octavo.engine.zmq_port import client_identity
 from octavo.fault.policy import RestartPolicy
-from octavo.proto.codec import MAX_ENGINE_BYTES, ProtocolError, client_codec, engine_codec
-from octavo.proto.messages import ClientMessage
+from octavo.proto.codec import (
+    MAX_ENGINE_BYTES,
+    ProtocolError,
+    client_codec,
+    engine_codec,
+    front_end_codec,
+    news_codec,
+)
+from octavo.proto.messages import (
+    ClientMessage,
+    EngineDown,
+    EngineGone,
+    EngineRestarting,
+    EngineUp,
+    FrontEndMessage,
+    KillEngine,
+    NewsMessage,
+)
 
 logger = get_logger(__name__)
 
@@ -88,30 +109,14 @@ class EngineSocket:
             self._socket.close()
 
 
-class ProcessLink:
-    """An EngineLink to a supervised process. The supervisor's news pass through here on their way to the listener."""
+class SocketLink:
+    """What the links to engine processes share: the socket to the present one, renewed with every incarnation."""
 
-    def __init__(
-        self,
-        config: EngineConfig,
-        listener: LinkListener,
-        *,
-        client_idx: int = 0,
-        policy: RestartPolicy | None = None,
-    ) -> None:
+    def __init__(self, listener: LinkListener, *, client_idx: int) -> None:
         self._listener = listener
         self._client_idx = client_idx
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._socket: EngineSocket | None = None
-        self.supervisor = EngineSupervisor(config, self, policy=policy)
-
-    async def start(self) -> None:
-        """See EngineLink.start."""
-        try:
-            await self.supervisor.start()
-        except BaseException:
-            self._context.term()
-            raise
 
     def send(self, message: ClientMessage) -> None:
         """See EngineLink.send."""
@@ -119,22 +124,18 @@ class ProcessLink:
             raise EngineDeadError("no engine is up")
         self._socket.send(message)
 
-    def kill(self, cause: str) -> None:
-        """See EngineLink.kill."""
-        self.supervisor.kill(cause)
-
-    async def stop(self, timeout_s: float) -> None:
-        """See EngineLink.stop."""
-        self._disconnect()
-        await self.supervisor.stop(timeout_s)
-        self._context.term()
-
-    def _disconnect(self) -> None:
+    def disconnect(self) -> None:
+        """Nothing of the present engine is received afterwards."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
-    # ---- news from the supervisor -----------------------------------------------------------------------------------
+    def close(self) -> None:
+        """Nothing can be sent afterwards. Idempotent."""
+        self.disconnect()
+        self._context.term()
+
+    # ---- news of the engine, on their way to the listener -----------------------------------------------------------
 
     def engine_up(self, engine: RunningEngine) -> None:
         self._socket = EngineSocket(self._context, engine.address, self._listener, self._client_idx)
@@ -144,9 +145,120 @@ class ProcessLink:
         self._listener.engine_restarting()
 
     def engine_down(self, cause: str, *, is_in_row: bool) -> None:
-        self._disconnect()
+        self.disconnect()
         self._listener.engine_down(cause, is_in_row=is_in_row)
 
     def engine_dead(self, cause: str) -> None:
-        self._disconnect()
+        self.disconnect()
         self._listener.engine_dead(cause)
+
+
+class ProcessLink:
+    """An EngineLink to a process that this program supervises itself."""
+
+    def __init__(
+        self,
+        config: EngineConfig,
+        listener: LinkListener,
+        *,
+        client_idx: int = 0,
+        policy: RestartPolicy | None = None,
+    ) -> None:
+        self._sockets = SocketLink(listener, client_idx=client_idx)
+        self.supervisor = EngineSupervisor(config, self._sockets, policy=policy)
+
+    async def start(self) -> None:
+        """See EngineLink.start."""
+        try:
+            await self.supervisor.start()
+        except BaseException:
+            self._sockets.close()
+            raise
+
+    def send(self, message: ClientMessage) -> None:
+        """See EngineLink.send."""
+        self._sockets.send(message)
+
+    def kill(self, cause: str) -> None:
+        """See EngineLink.kill."""
+        self.supervisor.kill(cause)
+
+    async def stop(self, timeout_s: float) -> None:
+        """See EngineLink.stop."""
+        self._sockets.disconnect()
+        await self.supervisor.stop(timeout_s)
+        self._sockets.close()
+
+
+class AttachedLink:
+    """An EngineLink to the engine of another program, the launcher, that supervises it (hub.py).
+
+    end: our end of the channel to the launcher. When the launcher goes, the engine goes with it: engine_dead.
+    """
+
+    def __init__(self, end: socket.socket, listener: LinkListener, *, client_idx: int) -> None:
+        self._sockets = SocketLink(listener, client_idx=client_idx)
+        self._end = end
+        self._channel: Channel[NewsMessage, FrontEndMessage] | None = None
+        self._incarnation = -1
+        self._first: asyncio.Future[None] | None = None
+
+    async def start(self) -> None:
+        """See EngineLink.start."""
+        self._first = asyncio.get_running_loop().create_future()
+        self._channel = Channel(
+            self._end, news_codec(), front_end_codec(), on_message=self._hear, on_end=self._lose_launcher
+        )
+        await self._first
+
+    def send(self, message: ClientMessage) -> None:
+        """See EngineLink.send."""
+        self._sockets.send(message)
+
+    def kill(self, cause: str) -> None:
+        """See EngineLink.kill. The launcher does it, unless that engine is already gone."""
+        if self._channel is not None:
+            self._channel.send(KillEngine(incarnation=self._incarnation, cause=cause))
+
+    async def stop(self, timeout_s: float) -> None:
+        """Leave the engine; the launcher has its requests ended."""
+        if self._channel is not None:
+            self._channel.close()
+        self._sockets.close()
+
+    def _hear(self, message: NewsMessage) -> None:
+        if self._incarnation < 0 and isinstance(message, EngineDown | EngineRestarting):
+            return  # of an engine that was never ours: we joined while it was being replaced
+        match message:
+            case EngineUp():
+                self._incarnation = message.incarnation
+                self._sockets.engine_up(
+                    RunningEngine(
+                        address=message.address,
+                        incarnation=message.incarnation,
+                        config=msgspec.msgpack.decode(message.config, type=ResolvedConfig),
+                        phases=message.phases,
+                    )
+                )
+                self._settle_first(None)
+            case EngineDown():
+                self._sockets.engine_down(message.cause, is_in_row=message.is_in_row)
+            case EngineRestarting():
+                self._sockets.engine_restarting()
+            case EngineGone():
+                self._give_up(message.cause)
+
+    def _lose_launcher(self) -> None:
+        self._give_up("the launcher is gone")
+
+    def _give_up(self, cause: str) -> None:
+        self._sockets.engine_dead(cause)
+        self._settle_first(EngineDeadError(cause))
+
+    def _settle_first(self, error: EngineDeadError | None) -> None:
+        if self._first is None or self._first.done():
+            return
+        if error is None:
+            self._first.set_result(None)
+        else:
+            self._first.set_exception(error)

@@ -12,14 +12,21 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from octavo.base.errors import OctavoError
-from octavo.proto.messages import ClientMessage, ControlMessage, EngineMessage, StatusMessage
+from octavo.proto.messages import (
+    ClientMessage,
+    ControlMessage,
+    EngineMessage,
+    FrontEndMessage,
+    NewsMessage,
+    StatusMessage,
+)
 
 MAX_CLIENT_BYTES = 16 << 20
 """Front end to engine: a prompt of a million tokens takes 5 MB."""
 MAX_ENGINE_BYTES = 64 << 20
 """Engine to front end: one step's deltas with logprobs."""
 MAX_CONTROL_BYTES = 128 << 10
-"""Supervisor and engine: start, end, and what the engine runs with."""
+"""Supervisor and engine, supervisor and front end: start, end, and what the engine runs with."""
 
 M = TypeVar("M")
 
@@ -73,3 +80,13 @@ def control_codec() -> Codec[ControlMessage]:
 def status_codec() -> Codec[StatusMessage]:
     """Engine to supervisor."""
     return Codec(StatusMessage, MAX_CONTROL_BYTES)
+
+
+def news_codec() -> Codec[NewsMessage]:
+    """Supervisor to front end."""
+    return Codec(NewsMessage, MAX_CONTROL_BYTES)
+
+
+def front_end_codec() -> Codec[FrontEndMessage]:
+    """Front end to supervisor."""
+    return Codec(FrontEndMessage, MAX_CONTROL_BYTES)

@@ -4,6 +4,8 @@
     front end ◄─EngineMessage── engine
     supervisor ──ControlMessage──► engine    over a socket pair that only the two have
     supervisor ◄─StatusMessage── engine
+    supervisor ──NewsMessage──► front end    over one socket pair each, where front ends are processes of their own
+    supervisor ◄─FrontEndMessage── front end
 
 Invariants: no field is of an open type (Raw fields are decoded by their reader into one type) and unknown fields are
 errors, so that what a decoder accepts is no deeper than the types here; nothing is ever pickled.
@@ -179,3 +181,49 @@ class EngineFailed(_Message, frozen=True, tag="failed"):
 
 
 StatusMessage = EngineReady | EngineFailed
+
+
+# ---- supervisor to front end ------------------------------------------------------------------------------------
+
+
+class EngineUp(_Message, frozen=True, tag="up"):
+    """An engine serves at this address."""
+
+    address: str
+    incarnation: int
+    config: msgspec.Raw
+    """The ResolvedConfig it runs with, encoded."""
+    phases: dict[str, float]
+
+
+class EngineDown(_Message, frozen=True, tag="down"):
+    """It died. EngineRestarting or EngineGone follows."""
+
+    cause: str
+    is_in_row: bool
+
+
+class EngineRestarting(_Message, frozen=True, tag="restarting"):
+    """A successor is loading."""
+
+
+class EngineGone(_Message, frozen=True, tag="gone"):
+    """There will be no further engine."""
+
+    cause: str
+
+
+NewsMessage = EngineUp | EngineDown | EngineRestarting | EngineGone
+
+
+# ---- front end to supervisor ------------------------------------------------------------------------------------
+
+
+class KillEngine(_Message, frozen=True, tag="kill"):
+    """The watchdog of a front end found the engine stalled."""
+
+    incarnation: int
+    cause: str
+
+
+FrontEndMessage = KillEngine
