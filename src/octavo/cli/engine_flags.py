@@ -54,7 +54,10 @@ def add_engine_flags(parser: argparse.ArgumentParser, *, usage: Usage = "offline
 def engine_kwargs(args: argparse.Namespace) -> dict[str, object]:
     """Engine options that the command line gave, by name, as raw values: what `LLM(**kwargs)` takes."""
     given = vars(args)
-    return {name: given[name] for name in all_options() if given.get(name) is not None}
+    options = {name: given[name] for name in all_options() if given.get(name) is not None}
+    if given.get("model_tag") is not None:
+        options["model"] = given["model_tag"]  # `serve MODEL`
+    return options
 
 
 def config_from_args(args: argparse.Namespace) -> EngineConfig:

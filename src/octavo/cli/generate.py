@@ -50,7 +50,9 @@ def run(args: argparse.Namespace) -> int:
     params = _make_params(args)
     text = _read_prompt(args.prompt)
     if args.pull:
-        _pull(config.model.model)
+        from octavo.cli.pull import pull_if_alias
+
+        pull_if_alias(config.model.model)
     with LLM.from_config(config) as llm:
         output = _generate(llm.engine, _make_prompt(llm.engine, text, args), params, is_silent=args.json)
     if args.json:
@@ -65,15 +67,6 @@ def _read_prompt(given: str | None) -> str:
     if sys.stdin.isatty():
         raise UsageError('give a prompt: octavo generate "What is the capital of France?", or pipe one in')
     return sys.stdin.read()
-
-
-def _pull(model: str) -> None:
-    """Download an alias; a path or a hub id is left to the engine."""
-    from octavo.cli.pull import pull_one
-    from octavo.loading import ALIASES
-
-    if model in ALIASES:
-        pull_one(model, quiet=not sys.stderr.isatty())
 
 
 def _generate(engine: Any, prompt: Any, params: Any, *, is_silent: bool) -> Any:

@@ -38,6 +38,7 @@ class Command:
 
 COMMANDS: dict[str, Command] = {
     "generate": Command("octavo.cli.generate", "answer prompts with a model"),
+    "serve": Command("octavo.cli.serve", "serve a model to OpenAI clients over HTTP"),
     "pull": Command("octavo.cli.pull", "download a model by its alias"),
     "models": Command("octavo.cli.models", "list aliases and what is in the cache"),
     "bench": Command("octavo.cli.bench", "measure latency and throughput"),

@@ -35,3 +35,11 @@ def pull_one(name: str, *, quiet: bool) -> str:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)
         return str(pull(name, lambda done, total: bar.update(task, completed=done, total=total)))
+
+
+def pull_if_alias(model: str) -> None:
+    """Fetch a model that is named by its alias; a path or a hub id is left to the engine."""
+    from octavo.loading import ALIASES
+
+    if model in ALIASES:
+        pull_one(model, quiet=not sys.stderr.isatty())

@@ -1,0 +1,319 @@
+"""POST /v1/completions.
+
+Owns: prompts of all forms, echo, the order of choices and chunks.
+Does not own: sampling parameters (api/params.py), running (running.py), events (sse.py).
+Invariant: the chunks of a stream joined are the answer without streaming. choices[i].index == prompt * n + sequence.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from octavo.engine.inputs import PreparedRequest
+from octavo.outputs import CompletionOutput, PositionLogprobs, RequestOutput
+from octavo.server.admission import CHARS_PER_TOKEN
+from octavo.server.api.completion_types import (
+    CompletionChoice,
+    CompletionChunkChoice,
+    CompletionRequest,
+    CompletionResponse,
+)
+from octavo.server.api.logprobs import CompletionLogprobs, TokenNames, completion_logprobs, prompt_logprobs
+from octavo.server.api.params import build_sampling, check_common, check_logprobs
+from octavo.server.api.usage import UsageMeter
+from octavo.server.errors import ApiError, invalid_value
+from octavo.server.exchange import Exchange
+from octavo.server.intervals import ChunkGate
+from octavo.server.requests import (
+    StreamSettings,
+    as_prompt,
+    cut,
+    is_strict,
+    note_request,
+    read_request,
+    truncation,
+)
+from octavo.server.running import collect, follow
+from octavo.server.service import Service
+from octavo.server.sse import DONE, ChunkFrame, EventWriter
+
+DEFAULT_MAX_TOKENS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionCall:
+    """A checked request, ready to run."""
+
+    request: CompletionRequest
+    id: str
+    model: str
+    prepared: list[PreparedRequest]
+    echoed: list[str]
+    """Text of each prompt; empty without echo."""
+    scores_only: bool
+    """max_tokens=0 with echo: the one token that is generated is not shown."""
+    names: TokenNames
+    n: int
+
+
+async def serve(exchange: Exchange, service: Service) -> None:
+    """Answer one request. Raises ApiError, and what the engine raises."""
+    request = await read_request(exchange, service, CompletionRequest)
+    model = service.choose_model(request.model)
+    request_id = exchange.choose_request_id(request.request_id)
+    async with exchange.ends_with_client(), service.counted():
+        call = await _prepare(request, service, request_id, model)
+        note_request(exchange, service, call.prepared)
+        if request.stream:
+            await _stream(exchange, service, call)
+        else:
+            await exchange.reply_json(await _answer(exchange, service, call))
+
+
+# ---- before ---------------------------------------------------------------------------------------------------------
+
+
+async def _prepare(request: CompletionRequest, service: Service, request_id: str, model: str) -> CompletionCall:
+    prompts = list_prompts(request.prompt, service.config.max_prompts)
+    check_common(request, service.sampling_limits, num_prompts=len(prompts))
+    check_logprobs(request.logprobs, "logprobs", service.sampling_limits)
+    if request.suffix:
+        raise ApiError(400, "unsupported_feature", "suffix: this model has no fill-in-the-middle form", param="suffix")
+    if request.prompt_embeds is not None:
+        raise ApiError(400, "unsupported_feature", "prompt_embeds: is not supported", param="prompt_embeds")
+    scores_only = request.max_tokens == 0 and bool(request.echo)
+    max_tokens = 1 if scores_only else DEFAULT_MAX_TOKENS if request.max_tokens is None else request.max_tokens
+    engine = service.engine
+    wants_prompt_logprobs = request.prompt_logprobs
+    if wants_prompt_logprobs is None and request.echo:
+        wants_prompt_logprobs = request.logprobs
+    params = build_sampling(
+        request,
+        engine.default_sampling_params,
+        max_tokens=max_tokens,
+        logprobs=request.logprobs,
+        prompt_logprobs=wants_prompt_logprobs,
+        detokenize=engine.tokenizer is not None,
+    )
+    n = params.n
+    guesses = [len(prompt) // CHARS_PER_TOKEN if isinstance(prompt, str) else len(prompt) for prompt in prompts]
+    service.admission.check(num_requests=n * len(prompts), num_tokens=sum(guesses))
+    num_kept = truncation(request, service, request.max_tokens)
+    adds_special = request.add_special_tokens is not False
+    prepared = []
+    for index, prompt in enumerate(prompts):
+        if num_kept is not None:
+            ids = await engine.tokenize(prompt, add_special_tokens=adds_special)
+            prompts[index] = cut(ids, num_kept, request)
+        prepared.append(
+            await engine.prepare(
+                as_prompt(prompts[index], request.cache_salt),
+                params,
+                request_id=request_id if len(prompts) == 1 else f"{request_id}-{index}",
+                priority=request.priority or 0,
+                deadline_s=service.deadline_s,
+                is_strict=is_strict(request.max_tokens, service),
+                add_special_tokens=adds_special,
+            )
+        )
+    return CompletionCall(
+        request=request,
+        id=f"cmpl-{request_id}",
+        model=model,
+        prepared=prepared,
+        echoed=[await _text_of(one, service) for one in prepared] if request.echo else [],
+        scores_only=scores_only,
+        names=service.token_names(request.return_tokens_as_token_ids),
+        n=n,
+    )
+
+
+def list_prompts(prompt: str | list[Any], max_prompts: int) -> list[str | list[int]]:
+    """One prompt or several, texts or ids. Raises ApiError; whether ids exist is the engine's check."""
+    if isinstance(prompt, str):
+        return [prompt]
+    if not prompt:
+        raise invalid_value("prompt: is empty; give a text or at least one token id", "prompt")
+    kinds = set(map(type, prompt))
+    if kinds == {int}:
+        return [prompt]
+    if len(prompt) > max_prompts and kinds <= {str, list}:
+        raise invalid_value(f"prompt: {len(prompt)} prompts, at most {max_prompts} in one request", "prompt")
+    if kinds in ({str}, {list}):
+        for index, one in enumerate(prompt):
+            if isinstance(one, list):
+                _check_ids(one, f"prompt[{index}]")
+        return list(prompt)
+    _check_ids(prompt, "prompt")
+    return [prompt]
+
+
+def _check_ids(ids: list[Any], name: str) -> None:
+    if set(map(type, ids)) <= {int}:
+        return
+    index, wrong = next((i, value) for i, value in enumerate(ids) if type(value) is not int)
+    shown = repr(wrong)[:40]
+    raise invalid_value(f"{name}[{index}]={shown}: a list of token ids holds whole numbers only", "prompt")
+
+
+async def _text_of(prepared: PreparedRequest, service: Service) -> str:
+    text = prepared.prompt.text
+    return await service.engine.detokenize(prepared.prompt.token_ids) if text is None else text
+
+
+# ---- at once --------------------------------------------------------------------------------------------------------
+
+
+async def _answer(exchange: Exchange, service: Service, call: CompletionCall) -> CompletionResponse:
+    meter = _meter(service, call)
+    choices = []
+    for prompt_idx, output in enumerate(await collect(service.engine, call.prepared)):
+        meter.add(prompt_idx, output)
+        choices += [_choice(call, prompt_idx, output, continuation) for continuation in output.outputs]
+    exchange.notes["num_output_tokens"] = meter.usage().completion_tokens
+    exchange.notes["finish_reason"] = choices[0].finish_reason
+    return CompletionResponse(
+        id=call.id,
+        created=service.now_s(),
+        model=call.model,
+        choices=choices,
+        system_fingerprint=service.fingerprint,
+        usage=meter.usage(),
+    )
+
+
+def _choice(
+    call: CompletionCall, prompt_idx: int, output: RequestOutput, continuation: CompletionOutput
+) -> CompletionChoice:
+    request = call.request
+    text, token_ids, positions = continuation.text, continuation.token_ids, continuation.logprobs or []
+    if call.scores_only:
+        text, token_ids, positions = "", [], []
+    logprobs = None
+    if request.logprobs is not None:
+        all_ids, all_positions = _with_prompt(call, output, token_ids, positions)
+        logprobs, _ = completion_logprobs(all_ids, all_positions, call.names, offset=0)
+    wants_ids = bool(request.return_token_ids)
+    return CompletionChoice(
+        index=prompt_idx * call.n + continuation.index,
+        text=call.echoed[prompt_idx] + text if request.echo else text,
+        logprobs=logprobs,
+        finish_reason="length" if call.scores_only else continuation.finish_reason,
+        stop_reason=None if call.scores_only else continuation.stop_reason,
+        token_ids=token_ids if wants_ids else None,
+        prompt_token_ids=output.prompt_token_ids if wants_ids else None,
+        prompt_logprobs=prompt_logprobs(output.prompt_logprobs) if request.prompt_logprobs is not None else None,
+    )
+
+
+def _with_prompt(
+    call: CompletionCall, output: RequestOutput, token_ids: list[int], positions: list[PositionLogprobs]
+) -> tuple[Sequence[int], Sequence[PositionLogprobs | None]]:
+    if not call.request.echo:
+        return token_ids, positions
+    return [*output.prompt_token_ids, *token_ids], [*(output.prompt_logprobs or []), *positions]
+
+
+def _meter(service: Service, call: CompletionCall) -> UsageMeter:
+    return UsageMeter(reports_cached=service.config.enable_prompt_tokens_details, counts_output=not call.scores_only)
+
+
+# ---- as a stream ----------------------------------------------------------------------------------------------------
+
+
+async def _stream(exchange: Exchange, service: Service, call: CompletionCall) -> None:
+    settings = StreamSettings.of(call.request, service)
+    frame = ChunkFrame(
+        id=call.id,
+        object="text_completion",
+        created=service.now_s(),
+        model=call.model,
+        fingerprint=service.fingerprint,
+    )
+    writer, meter = EventWriter(exchange), _meter(service, call)
+    maker = _ChunkMaker(call, settings.interval)
+    try:
+        async with (
+            writer.kept_alive(settings.keep_alive_s),
+            contextlib.aclosing(follow(service.engine, call.prepared)) as outputs,
+        ):
+            async for prompt_idx, output in outputs:
+                meter.add(prompt_idx, output)
+                usage = meter.usage() if settings.has_usage_in_chunks else None
+                chunks = [
+                    frame.choice(choice, usage, is_last=choice.finish_reason is not None)
+                    for choice in maker.choices(prompt_idx, output)
+                ]
+                if chunks:
+                    await writer.write(b"".join(chunks))
+    except Exception as error:
+        await writer.fail(error)
+        return
+    usage = meter.usage()
+    exchange.notes |= {"num_output_tokens": usage.completion_tokens, "finish_reason": maker.last_reason}
+    await exchange.finish_stream((frame.usage(usage) if settings.includes_usage else b"") + DONE)
+
+
+class _ChunkMaker:
+    """Choices of chunks, and what must be remembered of each text between two of them."""
+
+    def __init__(self, call: CompletionCall, interval: int) -> None:
+        self._call = call
+        num_choices = len(call.prepared) * call.n
+        self._gates = [ChunkGate(interval) for _ in range(num_choices)]
+        self._offsets = [0] * num_choices
+        self._is_begun = [False] * num_choices
+        self._prompt_positions: dict[int, list[PositionLogprobs | None]] = {}
+        self.last_reason: str | None = None
+
+    def choices(self, prompt_idx: int, output: RequestOutput) -> list[CompletionChunkChoice]:
+        """Those due after this output."""
+        if output.prompt_logprobs is not None:
+            self._prompt_positions.setdefault(prompt_idx, []).extend(output.prompt_logprobs)
+        made = []
+        for continuation in output.outputs:
+            index = prompt_idx * self._call.n + continuation.index
+            due = self._gates[index].pass_through(continuation)
+            if due is not None:
+                choice = self._choice(prompt_idx, index, output, due)
+                if choice is not None:
+                    made.append(choice)
+        return made
+
+    def _choice(
+        self, prompt_idx: int, index: int, output: RequestOutput, due: CompletionOutput
+    ) -> CompletionChunkChoice | None:
+        call, request = self._call, self._call.request
+        text, token_ids, positions = due.text, due.token_ids, due.logprobs or []
+        is_first = not self._is_begun[index]
+        if is_first and not token_ids and not due.finished():
+            return None  # the prompt is being computed
+        self._is_begun[index] = True
+        if call.scores_only:
+            text, token_ids, positions = "", [], []
+        logprobs: CompletionLogprobs | None = None
+        if request.logprobs is not None:
+            ids: Sequence[int] = token_ids
+            with_prompt: Sequence[PositionLogprobs | None] = positions
+            if is_first and request.echo:
+                ids = [*output.prompt_token_ids, *token_ids]
+                with_prompt = [*self._prompt_positions.get(prompt_idx, []), *positions]
+            logprobs, self._offsets[index] = completion_logprobs(
+                ids, with_prompt, call.names, offset=self._offsets[index]
+            )
+        if is_first and request.echo:
+            text = call.echoed[prompt_idx] + text
+        if not (text or is_first or due.finished() or logprobs is not None or request.return_token_ids):
+            return None
+        choice = CompletionChunkChoice(index=index, text=text, logprobs=logprobs)
+        if request.return_token_ids:
+            choice.token_ids = token_ids
+            if is_first:
+                choice.prompt_token_ids = output.prompt_token_ids
+        if due.finished():
+            self.last_reason = choice.finish_reason = "length" if call.scores_only else due.finish_reason
+            choice.stop_reason = None if call.scores_only else due.stop_reason
+        return choice

@@ -1,0 +1,187 @@
+"""The life of a server: bind, listen, load, serve, drain, end.
+
+Owns: the order of these, signals, what is printed at the start, the exit code.
+Does not own: the engine (AsyncLLM), requests (app.py), connections (listener.py).
+The port is taken before anything is loaded, and answers 503 until the model is ready. SIGTERM and SIGINT drain: not
+ready any more, nothing new, what runs is finished within --shutdown-timeout. A second signal ends the process at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import ssl
+import sys
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Any
+
+from octavo import __version__
+from octavo.base.errors import EngineDeadError
+from octavo.base.log import get_logger
+from octavo.config.option import AUTO
+from octavo.config.schema import EngineConfig, all_options
+from octavo.engine.async_llm import AsyncLLM
+from octavo.engine.async_options import AsyncOptions
+from octavo.server.admin import AdminApp
+from octavo.server.app import App
+from octavo.server.http_limits import HttpLimits
+from octavo.server.listener import HttpServer, bind_tcp, bind_unix, load_tls
+from octavo.server.service import Service
+from octavo.server.telemetry import Telemetry
+
+logger = get_logger(__name__)
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+FLUSH_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sockets:
+    """What was bound before anything was loaded."""
+
+    public: socket.socket
+    url: str
+    tls: ssl.SSLContext | None
+    admin: socket.socket | None
+
+
+def bind(config: EngineConfig) -> Sockets:
+    """Take the addresses that the options name. Raises ConfigError."""
+    options = config.server
+    tls = None
+    if options.ssl_certfile is not None and options.ssl_keyfile is not None:
+        tls = load_tls(options.ssl_certfile, options.ssl_keyfile)
+    if options.uds is not None:
+        public, url = bind_unix(options.uds, mode=0o666), f"unix:{options.uds}"
+    else:
+        public = bind_tcp(options.host, options.port)
+        host = f"[{options.host}]" if ":" in options.host else options.host
+        url = f"{'https' if tls else 'http'}://{host}:{public.getsockname()[1]}"
+    admin = None
+    if options.admin_uds is not None:
+        admin = bind_unix(options.admin_uds, mode=0o600, flag="--admin-uds")
+    elif options.admin_port is not None:
+        admin = bind_tcp("127.0.0.1", options.admin_port)
+    return Sockets(public=public, url=url, tls=tls, admin=admin)
+
+
+def serve(config: EngineConfig) -> int:
+    """Serve until a signal; the exit code. Raises what ends a start, and EngineDeadError."""
+    print(f"Octavo {__version__}, model {config.model.model}", file=sys.stderr, flush=True)
+    logger.info("non-default args: %s", non_default(config))
+    sockets = bind(config)
+    try:
+        return _run_loop(Server(config, sockets).run())
+    finally:
+        for path in (config.server.uds, config.server.admin_uds):
+            if path is not None and os.path.exists(path):
+                os.unlink(path)
+
+
+def _run_loop(main: Any) -> int:
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return int(runner.run(main))
+
+
+def non_default(config: EngineConfig) -> dict[str, object]:
+    """Options that were given another value than their default; secrets only by name."""
+    shown: dict[str, object] = {}
+    for name, option in all_options().items():
+        value = getattr(getattr(config, option.group), name)
+        if value != option.default and value not in (None, (), {}, AUTO):
+            shown[name] = "***" if option.declaration.secret else value
+    return shown
+
+
+class Server:
+    """One front end with its engine, in this process's event loop."""
+
+    def __init__(self, config: EngineConfig, sockets: Sockets) -> None:
+        self._config = config
+        self._sockets = sockets
+        self._telemetry = Telemetry(config)
+        self._app = App(config.server, self._telemetry)
+        self._http = HttpServer(self._app, HttpLimits.of(config.server))
+        self._admin = HttpServer(
+            AdminApp(lambda: self._app.service, config.server.admin_api_key), HttpLimits.of(config.server)
+        )
+        self._engine = AsyncLLM(config, _engine_options(config), meter=self._telemetry.meter)
+        self._stop = asyncio.Event()
+
+    async def run(self) -> int:
+        """From listening to the end. Raises what the engine's start raises."""
+        self._take_signals()
+        await self._http.listen(self._sockets.public, self._sockets.tls)
+        if self._sockets.admin is not None:
+            await self._admin.listen(self._sockets.admin)
+        logger.info("listening on %s; requests get 503 until the model is loaded", self._sockets.url)
+        try:
+            if await self._first_of(self._engine.ready(), self._stop.wait()) == 1:
+                return 0
+            self._begin_serving()
+            if await self._first_of(self._stop.wait(), self._engine.wait_dead()) == 1:
+                raise EngineDeadError(f"the engine is dead and was given up: {self._engine.dead_error}")
+            await self._drain()
+        finally:
+            await self._end()
+        return 0
+
+    def _begin_serving(self) -> None:
+        service = Service(self._engine, self._config.server, self._telemetry.tracer)
+        self._telemetry.attach(self._engine)
+        self._app.service = service
+        logger.info("routes: %s", "; ".join(f"{path} ({methods})" for path, methods in self._app.routes))
+        logger.info("serving %s on %s", ", ".join(service.model_names), self._sockets.url)
+        logger.info("Application startup complete.")
+
+    async def _drain(self) -> None:
+        timeout_s = self._config.server.shutdown_timeout
+        logger.info("stopping: %d requests are finished first, for %g s", self._engine.num_live_requests, timeout_s)
+        self._app.begin_drain()
+        self._http.begin_drain()
+        if not await self._engine.drain(timeout_s):
+            logger.warning("the time to finish was up; what was left is aborted")
+
+    async def _end(self) -> None:
+        self._app.begin_drain()
+        await self._engine.shutdown()
+        await asyncio.gather(self._http.close(FLUSH_TIMEOUT_S), self._admin.close())
+        self._telemetry.shutdown()
+
+    async def _first_of(self, *waits: Awaitable[Any]) -> int:
+        """Index of the one that ended first; the others are cancelled. Raises what it raised."""
+        tasks = [asyncio.ensure_future(wait) for wait in waits]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            index = next(i for i, task in enumerate(tasks) if task.done())
+            tasks[index].result()
+            return index
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _take_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self._on_signal, number)
+
+    def _on_signal(self, number: int) -> None:
+        if self._stop.is_set():
+            os._exit(128 + number)  # children end with this process
+        self._stop.set()
+
+
+def _engine_options(config: EngineConfig) -> AsyncOptions:
+    server = config.server
+    return AsyncOptions(
+        in_process=server.in_process,
+        replay=server.replay,
+        stall_timeout_s=server.stall_timeout_s,
+        trust_request_chat_template=server.trust_request_chat_template,
+    )
