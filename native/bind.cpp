@@ -19,5 +19,6 @@ NB_MODULE(_native, m) {
     m.def("detect_cpu_features", &octavo::detect_cpu_features);
     octavo::bind_backend(m);
     octavo::bind_sampler(m);
+    octavo::bind_probe(m);
     octavo::bind_gguf(m);
 }

@@ -7,5 +7,6 @@ namespace octavo {
 
 void bind_backend(nanobind::module_& m);
 void bind_sampler(nanobind::module_& m);
+void bind_probe(nanobind::module_& m);
 
 }  // namespace octavo

@@ -37,11 +37,15 @@ template <class Element>
 void combine_partitions(const attention_params&, const attention_tile&, char* scratch);
 
 row_scan scan_row(const float* logits, int64_t v);
+float sum_exp(const float* logits, int64_t v, float maximum);
 float log_sum_exp(const float* logits, int64_t v, float maximum);
+void group_maxima(const float* logits, int64_t v, float* maxima);
 int64_t count_above(const float* logits, int64_t v, float value);
 void divide_row(float* logits, int64_t v, float divisor);
 void weigh_row(const float* logits, int64_t v, float maximum, float* weights);
 int64_t draw(const draw_params&);
+
+float read_memory(const float* data, int64_t count);
 
 const kernel_table& table();
 

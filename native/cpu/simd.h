@@ -91,6 +91,10 @@ static inline void store_elements(float* p, vf a, int count) {
     store_first(p, a, count);
 }
 static inline void store_elements(bfloat16* p, vf a, int count) {
+    if (count == kLanes) {
+        narrow(p, a);
+        return;
+    }
     bfloat16 lanes[kLanes];
     narrow(lanes, a);
     std::memcpy(p, lanes, sizeof(bfloat16) * static_cast<size_t>(count));

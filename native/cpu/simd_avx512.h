@@ -152,12 +152,18 @@ static inline vf widen(const bfloat16* p) {
     return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16))};
 }
 static inline void narrow(bfloat16* p, vf a) {
+#if defined(__AVX512BF16__)
+    // Rounds as below, but for denormals, which become 0.
+    const __m256bh rounded = _mm512_cvtneps_pbh(a.v);
+    std::memcpy(p, &rounded, sizeof rounded);
+#else
     const __m512i bits = _mm512_castps_si512(a.v);
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
     rounded = _mm512_mask_or_epi32(rounded, is_nan(a).v, bits, _mm512_set1_epi32(0x400000));
     const __m256i half = _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), half);
+#endif
 }
 // acc + even(w) * even(x) + odd(w) * odd(x), where each lane of w, and x, is a pair of bfloat16.
 static inline vf dot_pairs(vf acc, vi w, int32_t x) {

@@ -25,11 +25,14 @@ const kernel_table& table() {
         OCTAVO_BOTH(attend_partition),
         OCTAVO_BOTH(combine_partitions),
         scan_row,
+        sum_exp,
         log_sum_exp,
+        group_maxima,
         count_above,
         divide_row,
         weigh_row,
         draw,
+        read_memory,
     };
     return kTable;
 }

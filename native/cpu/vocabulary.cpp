@@ -1,4 +1,4 @@
-// Passes over one row of logits [V]: maximum, log-sum-exp, ranks, tempering, weights.
+// Passes over one row of logits [V]: maximum, log-sum-exp, ranks, tempering, weights, maxima of groups.
 //
 // Ties go to the lowest id. The log-sum-exp adds exponentials within partitions of kVocabPartition, then the partitions
 // in ascending order, so that it does not depend on how a row is shared out.
@@ -45,7 +45,7 @@ row_scan scan_row(const float* logits, int64_t v) {
     return out;
 }
 
-float log_sum_exp(const float* logits, int64_t v, float maximum) {
+float sum_exp(const float* logits, int64_t v, float maximum) {
     const vf highest = broadcast(maximum);
     float total = 0.0f;
     for (int64_t start = 0; start < v; start += kVocabPartition) {
@@ -61,9 +61,25 @@ float log_sum_exp(const float* logits, int64_t v, float maximum) {
         }
         total += sum_lanes(sum);
     }
+    return total;
+}
+
+float log_sum_exp(const float* logits, int64_t v, float maximum) {
     float lanes[kLanes];
-    store(lanes, log_of(broadcast(total)));
+    store(lanes, log_of(broadcast(sum_exp(logits, v, maximum))));
     return maximum + lanes[0];
+}
+
+void group_maxima(const float* logits, int64_t v, float* maxima) {
+    for (int64_t start = 0; start < v; start += kVocabGroup) {
+        const int64_t count = min_of(kVocabGroup, v - start);
+        vf highest = broadcast(-__builtin_inff());
+        int64_t i = 0;
+        for (; i + kLanes <= count; i += kLanes) highest = maximum(highest, load(logits + start + i));
+        float best = max_lane(highest);
+        for (; i < count; ++i) best = logits[start + i] > best ? logits[start + i] : best;
+        maxima[start / kVocabGroup] = best;
+    }
 }
 
 int64_t count_above(const float* logits, int64_t v, float value) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <functional>
 
 namespace octavo {
 
@@ -34,11 +35,37 @@ split split_at(const float* values, int64_t v, uint32_t border) {
     return out;
 }
 
+// Few: with more, the bound is low and most groups have a logit above it.
+bool is_few(int64_t count, int64_t num_groups) {
+    return count * 4 <= num_groups;
+}
+
+std::vector<candidate> find_few(const kernel_table& kernels, const float* values, int64_t v, int64_t count) {
+    const int64_t num_groups = ceil_div(v, kVocabGroup);
+    std::vector<float> maxima(static_cast<size_t>(num_groups));
+    kernels.group_maxima(values, v, maxima.data());
+    std::vector<float> ordered = maxima;
+    std::nth_element(ordered.begin(), ordered.begin() + (count - 1), ordered.end(), std::greater<>());
+    const float bound = ordered[static_cast<size_t>(count - 1)];
+    std::vector<candidate> found;
+    for (int64_t group = 0; group < num_groups; ++group) {
+        if (maxima[static_cast<size_t>(group)] < bound) continue;
+        const int64_t last = std::min((group + 1) * kVocabGroup, v);
+        for (int64_t i = group * kVocabGroup; i < last; ++i) {
+            if (values[i] >= bound) found.push_back({values[i], static_cast<int32_t>(i)});
+        }
+    }
+    std::partial_sort(found.begin(), found.begin() + count, found.end(), is_before);
+    found.resize(static_cast<size_t>(count));
+    return found;
+}
+
 }  // namespace
 
-std::vector<candidate> find_best(const float* values, int64_t v, int64_t count) {
+std::vector<candidate> find_best(const kernel_table& kernels, const float* values, int64_t v, int64_t count) {
     count = std::min(count, v);
     if (count <= 0) return {};
+    if (is_few(count, ceil_div(v, kVocabGroup))) return find_few(kernels, values, v, count);
     std::array<int32_t, kNumBuckets> histogram{};
     for (int64_t i = 0; i < v; ++i) ++histogram[bucket_of(values[i])];
     auto border = static_cast<uint32_t>(kNumBuckets - 1);

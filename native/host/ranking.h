@@ -1,11 +1,15 @@
 // The best of many logits without sorting them all.
 //
-// Order everywhere: higher value first, then lower id. Floats are ranked by their bits, mapped so that unsigned order
-// is float order; the upper bits are counted in a histogram, and only the bucket that the border falls into is sorted.
+// Order everywhere: higher value first, then lower id. A few best are found through the maxima of groups of logits: the
+// count-th highest maximum is a bound that at least `count` logits reach, and groups below it are passed over. Many
+// best are found through a histogram of the upper bits of the values; only the bucket that the border falls into is
+// sorted.
 #pragma once
 
 #include <cstdint>
 #include <vector>
+
+#include "octavo/kernel_table.h"
 
 namespace octavo {
 
@@ -19,7 +23,7 @@ static inline bool is_before(const candidate& a, const candidate& b) {
 }
 
 // The `count` best of values [v], best first. -inf ranks like any other value.
-std::vector<candidate> find_best(const float* values, int64_t v, int64_t count);
+std::vector<candidate> find_best(const kernel_table& kernels, const float* values, int64_t v, int64_t count);
 
 // The smallest set of best tokens whose weights reach `share` of the sum of all, in no particular order. weights [v] >=
 // 0 must fall with the values; tokens of weight 0 are never taken.

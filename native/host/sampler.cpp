@@ -47,16 +47,34 @@ double weight_of(const candidate& token, float maximum) {
     return std::exp(static_cast<double>(token.value - maximum));
 }
 
-// Cuts tokens, best first, to the smallest prefix whose weight reaches `share` of all of them.
-void keep_mass(std::vector<candidate>& tokens, float maximum, double share) {
-    double total = 0;
-    for (const candidate& token : tokens) total += weight_of(token, maximum);
+// Cuts tokens, best first, to the smallest prefix whose weight reaches `wanted`. False: all of them do not.
+bool try_keep_mass(std::vector<candidate>& tokens, float maximum, double wanted) {
     double reached = 0;
     size_t kept = 0;
-    while (kept < tokens.size() && (kept == 0 || reached < share * total)) {
-        reached += weight_of(tokens[kept++], maximum);
-    }
+    while (kept < tokens.size() && (kept == 0 || reached < wanted)) reached += weight_of(tokens[kept++], maximum);
     tokens.resize(kept);
+    return reached >= wanted;
+}
+
+std::vector<candidate> keep_share_of_few(std::vector<candidate> tokens, float maximum, double share) {
+    double total = 0;
+    for (const candidate& token : tokens) total += weight_of(token, maximum);
+    try_keep_mass(tokens, maximum, share * total);
+    return tokens;
+}
+
+// The smallest set of best tokens of all V that holds `share` of the mass: among the few best if they hold it.
+std::vector<candidate> keep_share_of_all(const kernel_table& kernels, const float* tempered, int64_t v, float maximum,
+                                         double share) {
+    const double wanted = share * static_cast<double>(kernels.sum_exp(tempered, v, maximum));
+    for (const int64_t few : {64, 1024}) {
+        if (few * 8 > v) break;
+        std::vector<candidate> kept = find_best(kernels, tempered, v, few);
+        if (try_keep_mass(kept, maximum, wanted)) return kept;
+    }
+    std::vector<float> weights(static_cast<size_t>(v));
+    kernels.weigh_row(tempered, v, maximum, weights.data());
+    return find_mass(tempered, weights.data(), v, share);
 }
 
 // The tokens that may be drawn under top-k, top-p and min-p, by ascending id. At least one of the three is on.
@@ -64,12 +82,10 @@ std::vector<candidate> filter(const kernel_table& kernels, const sample_row& row
                               float maximum) {
     std::vector<candidate> kept;
     if (row.top_k > 0 && row.top_k < v) {
-        kept = find_best(tempered, v, row.top_k);
-        if (row.top_p < 1) keep_mass(kept, maximum, row.top_p);
+        kept = find_best(kernels, tempered, v, row.top_k);
+        if (row.top_p < 1) kept = keep_share_of_few(std::move(kept), maximum, row.top_p);
     } else if (row.top_p < 1) {
-        std::vector<float> weights(static_cast<size_t>(v));
-        kernels.weigh_row(tempered, v, maximum, weights.data());
-        kept = find_mass(tempered, weights.data(), v, row.top_p);
+        kept = keep_share_of_all(kernels, tempered, v, maximum, row.top_p);
     } else {
         for (int64_t i = 0; i < v; ++i) {
             if (tempered[i] > kNothing) kept.push_back({tempered[i], static_cast<int32_t>(i)});
@@ -125,9 +141,9 @@ std::vector<described_token> describe(const kernel_table& kernels, const float* 
     return out;
 }
 
-std::vector<int32_t> ids_of_best(const float* logits, int64_t v, int64_t count) {
+std::vector<int32_t> ids_of_best(const kernel_table& kernels, const float* logits, int64_t v, int64_t count) {
     std::vector<int32_t> ids;
-    for (const candidate& token : find_best(logits, v, count)) ids.push_back(token.id);
+    for (const candidate& token : find_best(kernels, logits, v, count)) ids.push_back(token.id);
     return ids;
 }
 
@@ -152,8 +168,8 @@ std::vector<sampled_row> sample_rows(backend& ops, const float* logits, int64_t 
             const std::vector<int32_t> ids(row.logprob_ids.begin(), row.logprob_ids.end());
             result.described = describe(kernels, own, v, scan.maximum, result.token_id, ids, false);
         } else if (row.num_logprobs >= 0) {
-            result.described =
-                describe(kernels, own, v, scan.maximum, result.token_id, ids_of_best(own, v, row.num_logprobs), true);
+            result.described = describe(kernels, own, v, scan.maximum, result.token_id,
+                                        ids_of_best(kernels, own, v, row.num_logprobs), true);
         }
     });
     return out;
@@ -167,7 +183,7 @@ std::vector<std::vector<described_token>> describe_rows(backend& ops, const floa
         const float* const own = logits + r * v;
         const row_scan scan = kernels.scan_row(own, v);
         out[static_cast<size_t>(r)] = describe(kernels, own, v, scan.maximum, token_ids[static_cast<size_t>(r)],
-                                               ids_of_best(own, v, num_top), true);
+                                               ids_of_best(kernels, own, v, num_top), true);
     });
     return out;
 }

@@ -186,6 +186,14 @@ def token_logprobs(
 ) -> list[Described]:
     """Per row `token_ids[r]` first, then the num_top best."""
 
+# ---- native/bind_probe.cpp --------------------------------------------------------------------------------------
+
+def probe_read(ops: Backend, num_bytes: int, num_passes: int, is_huge: bool) -> float:
+    """Bytes per second that all threads read together from one region of that size; the best pass."""
+
+def probe_matrix(ops: Backend, num_passes: int) -> float:
+    """FLOP/s of all threads together, in the dtype, with weights that stream from each core's second cache."""
+
 # ---- native/gguf ------------------------------------------------------------------------------------------------
 
 def dequantize_f32(format: str, data: npt.NDArray[np.uint8], out: npt.NDArray[np.float32]) -> None:

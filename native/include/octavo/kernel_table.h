@@ -143,6 +143,7 @@ struct attention_tile {
 // ---- sampling ------------------------------------------------------------------------------------------------------
 
 constexpr int64_t kVocabPartition = 1024;  // logits whose exponentials are summed by themselves
+constexpr int64_t kVocabGroup = 64;        // logits that are passed over together when all are too low
 
 struct row_scan {
     float maximum;
@@ -183,12 +184,16 @@ struct kernel_table {
     void (*combine_partitions[2])(const attention_params&, const attention_tile&, char* scratch);
 
     row_scan (*scan_row)(const float* logits, int64_t v);
+    float (*sum_exp)(const float* logits, int64_t v, float maximum);  // of exp(logit - maximum)
     float (*log_sum_exp)(const float* logits, int64_t v, float maximum);
+    void (*group_maxima)(const float* logits, int64_t v, float* maxima);  // of each kVocabGroup logits
     int64_t (*count_above)(const float* logits, int64_t v, float value);
     void (*divide_row)(float* logits, int64_t v, float divisor);
     // weights[i] = exp(logits[i] - maximum)
     void (*weigh_row)(const float* logits, int64_t v, float maximum, float* weights);
     int64_t (*draw)(const draw_params&);  // index of the highest logit + noise
+
+    float (*read_memory)(const float* data, int64_t count);
 };
 
 }  // namespace octavo

@@ -1,7 +1,7 @@
 """`octavo bench ...`: measure the engine in this process or a server, with vLLM's flags and keys.
 
 Owns: the table of benchmarks; flags, files and what is printed of those in this process.   Does not own: the
-measurements (octavo/bench), the flags of `serve` (cli/bench_serve.py).
+measurements (octavo/bench), the flags of `serve` and `kernels` (cli/bench_serve.py, cli/bench_kernels.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from octavo.cli import bench_serve
+from octavo.cli import bench_kernels, bench_serve
 from octavo.cli.engine_flags import add_engine_flags, config_from_args
 from octavo.cli.parser import UsageError
 
@@ -20,19 +20,21 @@ RANDOM_INPUT_LEN, RANDOM_OUTPUT_LEN, CUSTOM_OUTPUT_LEN = 1024, 128, 256
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    names = ("latency", "throughput", "workloads", "serve")
+    names = ("latency", "throughput", "workloads", "serve", "kernels")
     benchmarks = parser.add_subparsers(dest="benchmark", required=True, metavar=f"{{{','.join(names)}}}")
     for name, summary, add_flags in (
         ("latency", "time of one batch, from submission to the last token", _add_latency_flags),
         ("throughput", "requests and tokens per second, all requests at once", _add_throughput_flags),
         ("workloads", "named workloads in turn, medians: for comparing engines on the same work", _add_workload_flags),
         ("serve", "latencies and throughput of a running server, under load", bench_serve.add_arguments),
+        ("kernels", "limits of this machine and what the native kernels reach of them", bench_kernels.add_arguments),
     ):
         add_flags(benchmarks.add_parser(name, help=summary, description=summary.capitalize() + "."))
 
 
 def run(args: argparse.Namespace) -> int:
-    return bench_serve.run(args) if args.benchmark == "serve" else _run_in_process(args)
+    elsewhere = {"serve": bench_serve.run, "kernels": bench_kernels.run}
+    return elsewhere.get(args.benchmark, _run_in_process)(args)
 
 
 def _run_in_process(args: argparse.Namespace) -> int:

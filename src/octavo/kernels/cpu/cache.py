@@ -17,7 +17,7 @@ class CpuKvCache:
     """All blocks of all groups in one anonymous mapping of huge pages, zero until written."""
 
     def __init__(self, spec: KvCacheSpec, ops: _native.Backend) -> None:
-        """Raises ShapeError for a block size that is neither 16 nor a multiple of 32, an odd head size, or one over 1024."""
+        """Raises ShapeError for a block size other than 16 and multiples of 32, or a head size odd or over 1024."""
         self.spec = spec
         self._ops = ops
         self.native = _native.KvCache(

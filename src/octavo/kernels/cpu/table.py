@@ -173,6 +173,16 @@ class CpuOps:
             return values
         return (values.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
+    # ---- probes, for benchmarks -------------------------------------------------------------------------------
+
+    def probe_read(self, num_bytes: int, num_passes: int, *, is_huge: bool) -> float:
+        """Bytes per second that all threads read from a region of that size; the best pass."""
+        return _native.probe_read(self._ops, num_bytes, num_passes, is_huge)
+
+    def probe_matrix(self, num_passes: int) -> float:
+        """FLOP/s of all threads in this dtype and level, with weights that stream from the second cache."""
+        return _native.probe_matrix(self._ops, num_passes)
+
     # ---- native handles ---------------------------------------------------------------------------------------
 
     def _native_batch(self, batch: ForwardBatch, cache: CpuKvCache) -> _native.StepBatch:
