@@ -7,7 +7,7 @@ that of its lone run (`lone_run`, which knows no blocks) if and only if every bl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from octavo.proto.kv import KvGroup
@@ -124,8 +124,8 @@ class HashModel:
     def rows_in_use(self) -> set[int]:
         return set(self._rows)
 
-    def execute(self, plan: StepPlan) -> StepResult:
-        """Run one step."""
+    def execute(self, plan: StepPlan, *, spoiled: Collection[int] = ()) -> StepResult:
+        """Run one step. spoiled: rows in whose blocks something else comes to lie than their KV."""
         for row_idx in plan.freed_rows:
             self._rows.pop(row_idx, None)
         for sequence in plan.new:
@@ -140,7 +140,7 @@ class HashModel:
         assert len(set(plan.rows)) == len(plan.rows), "a row is twice in one step"
         # By position, so that what one row of this step shares with another is written before it is read.
         for position, row_idx in sorted(work):
-            self._compute(self._rows[row_idx], position)
+            self._compute(self._rows[row_idx], position, is_spoiled=row_idx in spoiled)
         return self._result(plan)
 
     def _write_tables(self, plan: StepPlan) -> None:
@@ -160,14 +160,14 @@ class HashModel:
             row.next_start = start + num_tokens
             row.prompt_logprobs = []
 
-    def _compute(self, row: _Row, position: int) -> None:
+    def _compute(self, row: _Row, position: int, *, is_spoiled: bool) -> None:
         assert position < len(row.tokens), f"{row.sequence.request_id}: token {position} is unknown"
         context = tuple(
             tuple(self._read(row, idx, at) for at in range(_first_attended(group, position), position))
             for idx, group in enumerate(self._groups)
         )
         salt = self._salt_of(row.sequence.request_id)
-        row.digest = _digest(row.tokens[position], position, salt, context)
+        row.digest = _digest(row.tokens[position], position, salt, context) ^ is_spoiled
         for idx in range(len(self._groups)):
             block_id = row.tables[idx].get(position // self._block_size, 0)
             assert block_id != 0, f"{row.sequence.request_id}: no block to write position {position} to"

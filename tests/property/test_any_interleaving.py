@@ -48,7 +48,7 @@ def draw_world(rng: random.Random) -> World:
 
 
 class FlakyRunner:
-    """The hash model, with a row that fails now and then."""
+    """The hash model, with a row that fails now and then, half of the times with something wrong in its blocks."""
 
     def __init__(self, rng: random.Random, model: HashModel, chance: float) -> None:
         self._rng = rng
@@ -56,10 +56,10 @@ class FlakyRunner:
         self._chance = chance
 
     def execute(self, plan: StepPlan) -> StepResult:
-        result = self._model.execute(plan)
         if self._rng.random() >= self._chance:
-            return result
+            return self._model.execute(plan)
         idx = self._rng.randrange(len(plan.rows))
+        result = self._model.execute(plan, spoiled=[plan.rows[idx]] if self._rng.random() < 0.5 else ())
         result.token_ids[idx] = []
         return msgspec.structs.replace(result, failed={idx: "planted"})
 
@@ -152,7 +152,7 @@ def run_world(seed: int) -> Counter[str]:
     world = draw_world(rng)
     source = RequestSource(rng, world)
     chances = {name: rng.choice([0.0, 0.0, most]) for name, most in (("abort", 0.1), ("fail", 0.05), ("reset", 0.05))}
-    runner = FlakyRunner(rng, world.model, rng.choice([0.0, 0.0, 0.03]))
+    runner = FlakyRunner(rng, world.model, rng.choice([0.0, 0.0, 0.03, 0.2]))
     driver = world.driver = StepDriver(world.scheduler, runner, world.limits)
     arrival = rng.choice([0.1, 0.4, 1.0])
     accepted: list[NewRequest] = []

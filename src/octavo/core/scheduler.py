@@ -9,7 +9,7 @@ Does not own: the bytes of KV, token values before they are sampled, when a plan
 
 Guarantees
 - A request has exactly one delta with a finish_reason, and none after it.
-- An exception in planning or finishing one request ends that request alone, with reason "error".
+- An exception in planning or finishing one request ends that request alone, with reason "error"; so does a failed row.
 - Up to `max_steps_in_flight` plans are out; results come back in plan order. No position is scheduled behind the
   length at which a text must end; samples behind an end that was found late are dropped.
 - The request that is first in the policy's order always finishes (planning.py says why).
@@ -222,6 +222,8 @@ class Scheduler:
         deltas: list[RequestDelta] = []
         for idx, decision in enumerate(decisions):
             request = decision.request
+            if idx in result.failed:
+                self._retract(request, result.step_id)
             if request.is_finished:
                 continue
             try:
@@ -261,6 +263,20 @@ class Scheduler:
             prompt_logprobs=prompt_logprobs or [],
             end=end,
         )
+
+    def _retract(self, failed: Request, step_id: int) -> None:
+        """A row failed, and its blocks may hold anything: whoever shares what it was to fill computes again."""
+        tainted = self._kv.retract(failed.seq, step_id)
+        for request in list(self._roster.running):
+            if request.seq in tainted and request is not failed:
+                self._recompute(request)
+        self._drop_samples_of_waiting(but=failed)
+
+    def _drop_samples_of_waiting(self, *, but: Request | None = None) -> None:
+        """Preempted requests may have read blocks they no longer hold: what is in flight for them is made again."""
+        for request in self._roster.waiting:
+            if request.frames and request is not but:
+                request.roll_back(drop=True)
 
     def fail_step(self, plan: StepPlan, error: str) -> None:
         """The executor could not run a plan: everything in flight is void, its requests compute again.
@@ -320,9 +336,7 @@ class Scheduler:
         if reset_running:
             for request in list(self._roster.running):
                 self._recompute(request)
-            for request in self._roster.waiting:
-                if request.frames:
-                    request.roll_back(drop=True)
+            self._drop_samples_of_waiting()
         return self._kv.reset_prefix_cache()
 
     def stats(self) -> SchedulerStats:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 from fakes.scheduling import World, hybrid, make_world, request
 
@@ -218,6 +219,51 @@ def test_sharing_with_a_step_in_flight_survives_the_loss_of_its_owner(how: str) 
     third = world.add(request("c", prompt=[*stem, 70]))
     world.driver.run()
     world.check_lone(second, third)
+    world.check_empty()
+
+
+@pytest.mark.parametrize("is_aborted", [False, True])
+@pytest.mark.parametrize("is_same_step", [False, True])
+def test_who_shares_blocks_that_a_failed_row_did_not_fill_computes_again(is_same_step: bool, is_aborted: bool) -> None:
+    world = make_world(max_steps_in_flight=2, max_num_batched_tokens=32)
+    stem = list(range(8))
+    world.add(request("a", prompt=[*stem, 50]))
+    plans = [] if is_same_step else [world.scheduler.schedule(0.0)]
+    sharer = world.add(request("b", prompt=[*stem, 60]))
+    plans.append(world.scheduler.schedule(0.0))
+    assert plans[-1] is not None
+    assert plans[-1].num_tokens == ([9, 1] if is_same_step else [1, 1])
+    if is_aborted:
+        world.driver.abort("a")
+    for index, plan in enumerate(plans):
+        assert plan is not None
+        result = world.model.execute(plan, spoiled=[plan.rows[0]] if index == 0 else ())
+        if index == 0:
+            result = msgspec.structs.replace(result, token_ids=[[], *result.token_ids[1:]], failed={0: "not computed"})
+        world.driver.take(world.scheduler.update(result, 0.0))
+        world.scheduler.check_integrity()
+    later = world.add(request("c", prompt=[*stem, 70]))
+    world.driver.run()
+    assert world.reason("a") == ("abort" if is_aborted else "error")
+    world.check_lone(sharer, later)
+    world.check_empty()
+
+
+def test_a_sample_made_from_blocks_of_a_failed_row_is_dropped_though_its_request_was_preempted_since() -> None:
+    world = make_world(num_blocks=6, block_size=1, max_steps_in_flight=3)
+    world.add(request("a", prompt=[1, 2, 3], max_tokens=3))
+    sharer = world.add(request("b", prompt=[1, 2, 4], max_tokens=2))
+    plans = [world.scheduler.schedule(0.0) for _ in range(3)]
+    assert [len(plan.rows) for plan in plans if plan is not None] == [2, 1, 1]
+    assert world.scheduler.stats().num_preemptions == 1
+    for index, plan in enumerate(plans):
+        assert plan is not None
+        result = world.model.execute(plan, spoiled=[plan.rows[0]] if index == 0 else ())
+        if index == 0:
+            result = msgspec.structs.replace(result, token_ids=[[], result.token_ids[1]], failed={0: "not computed"})
+        world.driver.take(world.scheduler.update(result, 0.0))
+    world.driver.run()
+    world.check_lone(sharer)
     world.check_empty()
 
 

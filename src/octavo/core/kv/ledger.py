@@ -8,7 +8,7 @@ block that is referenced, leased or idle with its content intact; a block given 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -119,12 +119,30 @@ class Ledger:
         self.holders.discard(seq)
         seq.forget_blocks()
 
+    def retract(self, doubtful: set[CacheEntry]) -> set[KvSequence]:
+        """Forget pending entries and all that was computed from them; returns the sequences that hold any of these."""
+        tainted: set[KvSequence] = set()
+        while True:
+            more = {seq for seq in self.holders - tainted if not doubtful.isdisjoint(_pending_of(seq))}
+            if not more:
+                break
+            tainted |= more
+            for seq in more:
+                doubtful.update(_pending_of(seq))
+        for entry in doubtful:
+            self.forget(entry)
+        return tainted
+
     def forget(self, entry: CacheEntry) -> None:
         """Take an entry out of the cache, if it is still there; an idle block goes to the front of the free list."""
         if self.cache.has(entry):
             self.cache.drop(entry)
             if self.pool.is_idle(entry.block):
                 self.pool.move_to_front(entry.block)
+
+
+def _pending_of(seq: KvSequence) -> Iterator[CacheEntry]:
+    return (entry for row in seq.unpublished for entry in row if entry is not None and entry.is_pending)
 
 
 def tail_first(tables: Sequence[Sequence[int]]) -> list[int]:

@@ -170,6 +170,16 @@ class KvManager:
         for entry in self._cache.pending_since(step_id):
             self._ledger.forget(entry)
 
+    def retract(self, seq: KvSequence, step_id: int) -> set[KvSequence]:
+        """The share of `seq` in step `step_id` failed: its unpublished blocks leave the cache.
+
+        Returns the sequences that hold such blocks, or blocks computed from them: they must be freed and compute again.
+        It does not matter whether `seq` still holds its blocks. Cost: all pending blocks; failures are rare.
+        """
+        self._version += 1
+        of_seq = frozenset(seq.digests)
+        return self._ledger.retract({entry for entry in self._cache.pending_since(step_id) if entry.digest in of_seq})
+
     def reset_prefix_cache(self) -> bool:
         """Forget all cached blocks. False, and no change, while any block is in use or leased."""
         if self._pool.num_free < self.num_usable_blocks:

@@ -177,6 +177,27 @@ def test_a_failed_step_spares_those_before_it() -> None:
     assert hit_tokens(kv, tokens(13)) == 8
 
 
+@pytest.mark.parametrize("is_owner_gone", [False, True])
+def test_a_retracted_share_taints_all_that_was_computed_from_it_and_nothing_else(is_owner_gone: bool) -> None:
+    kv = make_kv(num_blocks=16)
+    before, owner, sharer, further, stranger = (KvSequence() for _ in range(5))
+    admit(kv, before, tokens(4), step_id=1)
+    kv.publish(before, 4, tokens(4))
+    admit(kv, owner, tokens(9), step_id=2)
+    admit(kv, stranger, tokens(4) + [7] * 4, step_id=2)
+    admit(kv, sharer, tokens(13), step_id=2)
+    assert admit(kv, further, tokens(17), step_id=3) == 12
+    if is_owner_gone:
+        kv.free(owner)
+    assert kv.retract(owner, 2) - {owner} == {sharer, further}
+    assert hit_tokens(kv, tokens(17)) == 4
+    assert hit_tokens(kv, [*tokens(4), *[7] * 4, 0]) == 8
+    for seq in (owner, sharer, further):
+        kv.free(seq)
+    kv.check_integrity()
+    assert kv.num_cached_blocks == 2
+
+
 def test_void_blocks_are_the_first_to_be_reused() -> None:
     kv = make_kv()
     seq = KvSequence()
