@@ -71,7 +71,7 @@ class AsyncLLM:
         self._starting: asyncio.Task[None] | None = None
         self._parts: FrontParts | None = None
         self._inputs: InputProcessor | None = None
-        # The engine's names of requests are unique, whatever the callers choose and whichever front end was here before.
+        # What the engine calls requests is unique, whatever callers choose and whoever had this client_idx before.
         self._id_prefix = f"{self.options.client_idx}-{secrets.token_hex(3)}"
         self._ordinals = itertools.count()
         self._num_preparing = 0

@@ -116,7 +116,8 @@ class Dispatcher:
             try:
                 self._submit(stream, [Add(request=sequence) for sequence in stream.live.request.sequences])
             except ProtocolError as error:
-                self.leave(stream)
+                self._stop_in_engine(stream)
+                self._remove(stream)
                 raise ValidationError(f"the request is too large: {error}", parameter="prompt") from None
             if not had_work:
                 self._begin_watch()
@@ -277,7 +278,10 @@ class Dispatcher:
         self._is_up = True
         self.note(EngineEvent.READY)
         for stream in self.streams:
-            self._submit(stream, [Add(request=sequence) for sequence in stream.live.resume()])
+            try:
+                self._submit(stream, [Add(request=sequence) for sequence in stream.live.resume()])
+            except ProtocolError as error:
+                self._end(stream, "error", f"it cannot be sent to the engine again: {error}")
         if self.streams:
             self._begin_watch()
 
