@@ -57,7 +57,7 @@ class Service:
 
     def log_prompt(self, request_id: str, prompt: str, sampling: str) -> None:
         """For --enable-log-requests; `prompt` is escaped and cut."""
-        logger.info("Received request %s: prompt: %r, params: %s", request_id, prompt, sampling)
+        logger.info("Received request %s: prompt: '%s', params: %s", request_id, prompt, sampling)
 
     def choose_model(self, name: str | None) -> str:
         """The name to answer with. Raises ApiError 404 for a model that is not served."""
