@@ -193,6 +193,12 @@ class ServerConfig:
     trust_request_chat_template: bool = option(
         False, "Accept `chat_template` in requests: a template is code.", kind="switch"
     )
+    trust_special_tokens: bool = option(
+        False,
+        "Let the text of messages spell the model's control tokens, such as the end of a turn.",
+        kind="switch",
+        differs="Off: such text is read as text; in vLLM any user can end a turn and begin one as the system.",
+    )
     exclude_tools_when_tool_choice_none: bool = option(
         False, "Leave tools out of the prompt when a request says tool_choice none.", kind="switch"
     )

@@ -5,12 +5,13 @@ Owns: telling the forms apart, chat templates, tokenizing.   Does not own: wheth
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NotRequired, Protocol, TypedDict, cast
 
 from octavo.base.errors import ConfigError, ConfigProblem, ValidationError
+from octavo.engine.control_text import ControlTextGuard
 
 
 class TextPrompt(TypedDict):
@@ -33,6 +34,11 @@ ChatMessage = Mapping[str, Any]
 """{"role": ..., "content": ...} and what else the model's template reads."""
 
 _PROMPT_KEYS = {"prompt", "prompt_token_ids", "cache_salt"}
+_PROMPT_FORMS = 'pass a text, a list of token ids, {"prompt": text} or {"prompt_token_ids": ids}'
+_TEMPLATE_VARIABLES = frozenset(
+    {"messages", "tools", "add_generation_prompt", "continue_final_message", "chat_template", "tokenize", "self"}
+)
+"""Have parameters of their own, or no meaning: not among the further variables of a template."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,16 +68,32 @@ class PromptTokenizer(Protocol):
 
 
 def list_prompts(prompts: PromptType | Sequence[PromptType]) -> list[PromptType]:
-    """One prompt of any form, or a sequence of them, as a list. An empty list holds no prompts."""
+    """One prompt of any form, or a sequence of them, as a list. An empty list holds no prompts.
+
+    Raises ValidationError for what is neither.
+    """
     is_ids = isinstance(prompts, list | tuple) and bool(prompts) and isinstance(prompts[0], int)
-    is_one = is_ids or isinstance(prompts, str | Mapping)
-    return [cast(PromptType, prompts)] if is_one else list(cast(Sequence[PromptType], prompts))
+    if is_ids or isinstance(prompts, str | Mapping):
+        return [cast(PromptType, prompts)]
+    if isinstance(prompts, bytes) or not isinstance(prompts, Iterable):
+        raise ValidationError(
+            f"prompts of type {type(prompts).__name__}: {_PROMPT_FORMS}, or a list of these",
+            parameter="prompts",
+            value=prompts,
+        )
+    return list(prompts)
 
 
 def list_conversations(
     messages: Sequence[ChatMessage] | Sequence[Sequence[ChatMessage]],
 ) -> list[Sequence[ChatMessage]]:
-    """One conversation, or a sequence of them, as a list."""
+    """One conversation, or a sequence of them, as a list. Raises ValidationError."""
+    if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
+        raise ValidationError(
+            f"messages of type {type(messages).__name__}: must be a list of messages, or a list of such lists",
+            parameter="messages",
+            value=messages,
+        )
     is_one = bool(messages) and isinstance(messages[0], Mapping)
     return [cast(Sequence[ChatMessage], messages)] if is_one else list(cast(Sequence[Sequence[ChatMessage]], messages))
 
@@ -85,15 +107,14 @@ def read_prompt(prompt: PromptType, tokenizer: PromptTokenizer | None, *, add_sp
     if isinstance(prompt, list | tuple):
         return Prompt(token_ids=_read_ids(prompt))
     raise ValidationError(
-        f"prompt of type {type(prompt).__name__}: pass a text, a list of token ids, "
-        '{"prompt": text} or {"prompt_token_ids": ids}',
+        f"prompt of type {type(prompt).__name__}: {_PROMPT_FORMS}",
         parameter="prompt",
         value=prompt,
     )
 
 
 def _read_mapping(prompt: Mapping[str, Any], tokenizer: PromptTokenizer | None, add_special_tokens: bool) -> Prompt:
-    unknown = sorted(set(prompt) - _PROMPT_KEYS)
+    unknown = sorted(map(str, set(prompt) - _PROMPT_KEYS))
     if unknown:
         raise ValidationError(
             f"prompt has unknown keys {unknown}: known are {sorted(_PROMPT_KEYS)}", parameter=unknown[0]
@@ -140,6 +161,8 @@ class ChatOptions:
     tools: Sequence[Mapping[str, Any]] | None = None
     template_kwargs: Mapping[str, Any] | None = None
     """Further variables for the template."""
+    control_texts: Sequence[str] = ()
+    """Texts of control tokens that messages may not spell; there they are tokenized as ordinary text."""
 
 
 def read_chat_template(source: str | None) -> str | None:
@@ -162,11 +185,60 @@ def render_chat(
     """Messages to token ids. The template writes its own special tokens, so none are added: no second BOS."""
     if tokenizer is None:
         raise ValidationError("chat needs a tokenizer; the engine was started with skip_tokenizer_init")
+    _check_options(options)
+    _check_messages(messages)
+    guard = ControlTextGuard(options.control_texts)
+    text = tokenizer.apply_chat_template(
+        guard.seal(messages),
+        tools=guard.seal(options.tools),
+        add_generation_prompt=options.add_generation_prompt,
+        continue_final_message=options.continue_final_message,
+        chat_template=options.chat_template,
+        **guard.seal(options.template_kwargs or {}),
+    )
+    assert isinstance(text, str)
+    pieces = guard.pieces(text)
+    token_ids = tokenizer.encode(pieces[0], add_special_tokens=add_special_tokens)
+    for piece in pieces[1:]:
+        token_ids += tokenizer.encode(piece, add_special_tokens=False)
+    return Prompt(token_ids=token_ids, text="".join(pieces))
+
+
+def _check_options(options: ChatOptions) -> None:
     if options.add_generation_prompt and options.continue_final_message:
         raise ValidationError(
             "add_generation_prompt and continue_final_message exclude each other: set one of them to False",
             parameter="continue_final_message",
             value=True,
+        )
+    if not isinstance(options.chat_template, str | None):
+        raise ValidationError(
+            f"chat_template of type {type(options.chat_template).__name__}: must be the template's text",
+            parameter="chat_template",
+            value=options.chat_template,
+        )
+    variables = {} if options.template_kwargs is None else options.template_kwargs
+    if not isinstance(variables, Mapping) or not all(isinstance(name, str) for name in variables):
+        raise ValidationError(
+            'chat_template_kwargs: must map names to values, such as {"enable_thinking": False}',
+            parameter="chat_template_kwargs",
+            value=variables,
+        )
+    taken = sorted(_TEMPLATE_VARIABLES.intersection(variables))
+    if taken:
+        raise ValidationError(
+            f"chat_template_kwargs: {', '.join(taken)} cannot be set here: use the parameter of that name, if there is one",
+            parameter="chat_template_kwargs",
+            value=taken,
+        )
+
+
+def _check_messages(messages: Sequence[ChatMessage]) -> None:
+    if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
+        raise ValidationError(
+            f"a conversation of type {type(messages).__name__}: must be a list of messages",
+            parameter="messages",
+            value=messages,
         )
     for index, message in enumerate(messages):
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
@@ -175,13 +247,3 @@ def render_chat(
                 parameter="messages",
                 value=message,
             )
-    text = tokenizer.apply_chat_template(
-        messages,
-        tools=options.tools,
-        add_generation_prompt=options.add_generation_prompt,
-        continue_final_message=options.continue_final_message,
-        chat_template=options.chat_template,
-        **(options.template_kwargs or {}),
-    )
-    assert isinstance(text, str)
-    return Prompt(token_ids=tokenizer.encode(text, add_special_tokens=add_special_tokens), text=text)

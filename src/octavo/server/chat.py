@@ -158,6 +158,7 @@ def read_conversation(request: ChatFields, service: Service) -> tuple[list[dict[
         continue_final_message=continues,
         tools=tools,
         template_kwargs=variables or None,
+        control_texts=service.control_texts,
     )
 
 

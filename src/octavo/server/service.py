@@ -14,6 +14,7 @@ from octavo import __version__
 from octavo.base.log import get_logger
 from octavo.config.server_options import ServerConfig
 from octavo.engine.async_llm import AsyncLLM
+from octavo.loading import Tokenizer
 from octavo.obs.tracing import RequestTracer
 from octavo.server.admission import Admission
 from octavo.server.api.logprobs import TokenNames
@@ -43,6 +44,8 @@ class Service:
         )
         self.model_names = engine.model_names
         self.fingerprint = _fingerprint(engine)
+        self.control_texts = () if config.trust_special_tokens else _control_texts(engine.tokenizer)
+        """What messages may not spell."""
         self.num_active = 0
         """Requests for text that are being answered."""
 
@@ -84,6 +87,10 @@ class Service:
 def body_limits_of(config: ServerConfig) -> BodyLimits:
     """As the options say."""
     return BodyLimits(max_bytes=config.max_body_bytes, max_depth=config.max_json_depth, max_keys=config.max_json_keys)
+
+
+def _control_texts(tokenizer: Tokenizer | None) -> tuple[str, ...]:
+    return () if tokenizer is None else tuple(tokenizer.token_text(idx) for idx in tokenizer.all_special_ids)
 
 
 def _fingerprint(engine: AsyncLLM) -> str:
