@@ -56,6 +56,9 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix src tests tools
 	find native -name '*.cpp' -o -name '*.h' | xargs $(BIN)/clang-format -i
 
+bench-scheduler: $(VENV)/.installed
+	$(BIN)/python -m octavo.bench.scheduler
+
 install-size: $(BIN)/python
 	$(PYTHON) tools/check_install_size.py
 

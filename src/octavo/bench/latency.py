@@ -9,6 +9,8 @@ import statistics
 import time
 from dataclasses import dataclass
 
+import numpy as np
+
 from octavo.bench.samples import Generate, RandomShape, draw_random
 from octavo.proto.sampling import SamplingParams
 
@@ -41,7 +43,7 @@ class LatencyReport:
     @property
     def percentiles(self) -> dict[int, float]:
         """percentage -> seconds, interpolated between iterations."""
-        return {percentage: percentile(self.latencies, percentage) for percentage in PERCENTAGES}
+        return {percentage: float(np.percentile(self.latencies, percentage)) for percentage in PERCENTAGES}
 
     def as_json(self) -> dict[str, object]:
         """vLLM's keys."""
@@ -57,15 +59,6 @@ class LatencyReport:
             f"{percentage}% percentile latency: {value} seconds" for percentage, value in self.percentiles.items()
         ]
         return "\n".join(lines)
-
-
-def percentile(values: list[float], percentage: float) -> float:
-    """Linear between the two nearest of the sorted values, as numpy's default."""
-    ordered = sorted(values)
-    place = (len(ordered) - 1) * percentage / 100
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
 
 
 def run_latency(generate: Generate, options: LatencyOptions, *, vocab_size: int, seed: int) -> LatencyReport:

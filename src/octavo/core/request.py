@@ -154,8 +154,7 @@ class Request:
     @property
     def may_read_prefix_cache(self) -> bool:
         """False where the request said so or wants prompt logprobs: those exist only where we compute."""
-        sampling = self.client.sampling
-        return not sampling.skip_reading_prefix_cache and sampling.prompt_logprobs is None
+        return self.client.sampling.reads_prefix_cache
 
     def move_to(self, status: RequestStatus) -> None:
         """Change the state. Raises InvariantError where the table does not allow it."""

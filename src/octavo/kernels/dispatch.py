@@ -14,7 +14,7 @@ Backend = Literal["reference", "cpu"]
 
 
 def available_backends() -> tuple[Backend, ...]:
-    """Back ends that are built here; `make_ops` takes these and no others."""
+    """The back ends there are: `make_ops` takes these and no others. A build always has both."""
     return ("reference", "cpu")
 
 
@@ -25,11 +25,11 @@ def make_ops(
     num_threads: int | None = None,
     isa: str = "auto",
 ) -> OpTable:
-    """Build the op table of a back end. Imports it only now, so that a broken native module hurts nobody else.
+    """Build the op table of a back end. Imports it only now: the reference needs no native kernels.
 
     num_threads: threads of the native pool, None for one a core; `reference` has no pool of its own (its matrix
     products follow OPENBLAS_NUM_THREADS). isa: level of the native kernels, "auto" for the best that the processor
-    runs; `reference` has none. Raises ConfigError for an unknown back end or one that was not built.
+    runs; `reference` has none. Raises ConfigError for an unknown back end, ValueError for a level that cannot run here.
     """
     if backend == "reference":
         from octavo.kernels.reference import ReferenceOps

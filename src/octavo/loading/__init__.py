@@ -1,6 +1,6 @@
 """Models on disk: opening, tokenizers, finding and fetching. See docs/architecture.md."""
 
-from octavo.loading.aliases import ALIASES, DEFAULT_MODEL
+from octavo.loading.aliases import ALIASES
 from octavo.loading.cache import CachedModel, list_cached
 from octavo.loading.checkpoint import Checkpoint
 from octavo.loading.download import pull
@@ -11,7 +11,6 @@ from octavo.loading.tokenizer import Tokenizer
 
 __all__ = [
     "ALIASES",
-    "DEFAULT_MODEL",
     "CachedModel",
     "Checkpoint",
     "StoredTensor",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
-DEFAULT_MODEL = "smollm2-135m-instruct"
+from octavo.config.schema import DEFAULT_MODEL
 
 
 @dataclass(frozen=True, slots=True)

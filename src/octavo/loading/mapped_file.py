@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from octavo.base.errors import LoadError
+from octavo.base.units import align_up
 
 ByteArray = npt.NDArray[np.uint8]
 
@@ -38,7 +39,7 @@ class MappedFile:
 
     def drop(self, offset: int, num_bytes: int) -> None:
         """Give the whole pages inside the range back to the system; they are read again if touched."""
-        start = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
+        start = align_up(offset, mmap.PAGESIZE)
         stop = (offset + num_bytes) // mmap.PAGESIZE * mmap.PAGESIZE
         if stop > start and not self.data.closed:
             self.data.madvise(mmap.MADV_DONTNEED, start, stop - start)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from octavo.base.errors import LoadError
+from octavo.base.units import align_up
 from octavo.loading.dequantize import dequantize_bf16, dequantize_f32
 from octavo.loading.mapped_file import ByteArray, MappedFile
 from octavo.loading.storage import StorageFormat
@@ -89,7 +90,7 @@ class StoredTensor:
         if head_dim is None:
             return self._read_file_rows(expand, start, stop)
         first = start // head_dim * head_dim
-        last = -(-stop // head_dim) * head_dim
+        last = align_up(stop, head_dim)
         rows = self._read_file_rows(expand, first, last)
         tail = self.shape[1:]
         rows = rows.reshape(-1, head_dim // 2, 2, *tail).swapaxes(1, 2).reshape(last - first, *tail)

@@ -11,6 +11,8 @@ from typing import Literal
 
 import msgspec
 
+from octavo.base.units import ceil_div
+
 GroupKind = Literal["full", "sliding_window", "recurrent"]
 
 
@@ -66,8 +68,7 @@ def deal_layers(kinds: Sequence[str], window: int | None) -> tuple[KvGroup, ...]
     groups: list[KvGroup] = []
     for kind in sorted(by_kind):  # "full" before "recurrent" before "sliding_window"
         layers = by_kind[kind]
-        num_groups = -(-len(layers) // size)
-        for index in range(num_groups):
+        for index in range(ceil_div(len(layers), size)):
             groups.append(
                 KvGroup(
                     kind=kind,  # type: ignore[arg-type]

@@ -16,7 +16,6 @@ from octavo.base.errors import ValidationError
 from octavo.proto.sampling_checks import refuse
 
 _NOT_YET = "is not supported by this release; leave it out"
-_REMOVED = "was removed from vLLM and is not supported; leave it out"
 _GUIDED = "is an old name of structured_outputs, which this release does not support; leave it out"
 
 REFUSED: Mapping[str, tuple[tuple[object, ...], str]] = {

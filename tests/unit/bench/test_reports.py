@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from octavo.base.errors import ConfigError
-from octavo.bench.latency import LatencyOptions, LatencyReport, percentile, run_latency
+from octavo.bench.latency import LatencyOptions, LatencyReport, run_latency
 from octavo.bench.samples import Sample
 from octavo.bench.throughput import ThroughputReport, run_throughput
 from octavo.outputs import CompletionOutput, RequestOutput
@@ -51,10 +50,9 @@ def test_the_latency_report_has_vllms_keys():
     assert str(report).startswith("Avg latency: 2.0 seconds\n10% percentile latency: ")
 
 
-@pytest.mark.parametrize("percentage", [0, 10, 50, 99, 100])
-def test_percentiles_are_numpys(percentage):
-    values = [5.0, 1.0, 2.5, 9.0]
-    assert percentile(values, percentage) == pytest.approx(np.percentile(values, percentage))
+def test_latency_percentiles_are_interpolated():
+    percentiles = LatencyReport(latencies=[5.0, 1.0, 2.0, 9.0]).percentiles
+    assert (percentiles[50], percentiles[75]) == (3.5, 6.0)
 
 
 def test_throughput_counts_requests_and_tokens():

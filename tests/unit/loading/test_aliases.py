@@ -2,7 +2,8 @@ import re
 
 import pytest
 
-from octavo.loading.aliases import ALIASES, DEFAULT_MODEL, near_aliases
+from octavo.config.schema import DEFAULT_MODEL
+from octavo.loading.aliases import ALIASES, near_aliases
 
 
 @pytest.mark.parametrize("alias", ALIASES.values(), ids=lambda alias: alias.name)

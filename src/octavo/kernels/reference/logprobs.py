@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from octavo.base.units import ceil_div
 from octavo.kernels.ops import FloatArray, IntArray
 
 _PARTITION = 1024
@@ -15,7 +16,7 @@ _PARTITION = 1024
 
 def log_sum_exp(logits: FloatArray) -> np.float32:
     """Logits [V] -> log(sum(exp)), float32. Some logit must be finite."""
-    num_partitions = -(-len(logits) // _PARTITION)
+    num_partitions = ceil_div(len(logits), _PARTITION)
     padded = np.full(num_partitions * _PARTITION, -np.inf, np.float32)
     padded[: len(logits)] = logits
     parts = padded.reshape(num_partitions, _PARTITION)
