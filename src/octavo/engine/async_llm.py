@@ -11,12 +11,10 @@ All methods on one event loop. Nothing blocks it but the start of a process (a f
 from __future__ import annotations
 
 import asyncio
-import itertools
 import secrets
 import socket
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from dataclasses import replace
-from typing import Any, Self, TypeVar
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from typing import Self
 
 from octavo.base.clock import MonotonicClock
 from octavo.base.errors import EngineDeadError, ValidationError
@@ -27,11 +25,12 @@ from octavo.engine.args import EngineArgs
 from octavo.engine.async_options import AsyncOptions
 from octavo.engine.dispatch import Dispatcher
 from octavo.engine.front_parts import FrontParts, load_front_parts, make_inputs, open_model
-from octavo.engine.inputs import InputProcessor, PreparedRequest
+from octavo.engine.inputs import PreparedRequest
 from octavo.engine.link import EngineLink
 from octavo.engine.outputs import LiveRequest, facts_of
+from octavo.engine.preparation import PendingPrompts, Preparation, RequestTerms
 from octavo.engine.prompt_pool import BoundedTokenizer, PromptPool
-from octavo.engine.prompts import ChatMessage, ChatOptions, Prompt, PromptType
+from octavo.engine.prompts import ChatMessage, ChatOptions, PromptType
 from octavo.engine.remote import AttachedLink, ProcessLink
 from octavo.engine.streams import OutputStream
 from octavo.engine.thread_link import ThreadLink
@@ -45,10 +44,6 @@ from octavo.proto.sampling import SamplingParams
 from octavo.proto.stats import EngineStats
 
 logger = get_logger(__name__)
-
-T = TypeVar("T")
-
-BYTES_PER_TOKEN_ESTIMATE = 4
 
 
 class AsyncLLM:
@@ -70,12 +65,8 @@ class AsyncLLM:
         self._watch: EngineWatch | None = None
         self._starting: asyncio.Task[None] | None = None
         self._parts: FrontParts | None = None
-        self._inputs: InputProcessor | None = None
-        # What the engine calls requests is unique, whatever callers choose and whoever had this client_idx before.
-        self._id_prefix = f"{self.options.client_idx}-{secrets.token_hex(3)}"
-        self._ordinals = itertools.count()
-        self._num_preparing = 0
-        self._num_preparing_tokens = 0
+        self._preparation: Preparation | None = None
+        self._pending_prompts = PendingPrompts()
 
     @classmethod
     async def start(
@@ -95,7 +86,7 @@ class AsyncLLM:
 
     async def ready(self) -> None:
         """Start if need be, and return once requests can be served. Raises what `start` raises."""
-        if self._inputs is None:
+        if self._preparation is None:
             if self._starting is None:
                 self._starting = asyncio.create_task(self._start())
             await asyncio.shield(self._starting)
@@ -119,13 +110,13 @@ class AsyncLLM:
             raise
         self._parts = parts.result()
         tokenizer = self._parts.tokenizer
-        self._inputs = make_inputs(
-            self._parts,
-            self.config,
-            BoundedTokenizer(tokenizer, max_model_len=self.max_model_len, max_token_bytes=tokenizer.max_token_bytes)
-            if tokenizer is not None
-            else None,
-        )
+        bounded = None
+        if tokenizer is not None:
+            bounded = BoundedTokenizer(
+                tokenizer, max_model_len=self.max_model_len, max_token_bytes=tokenizer.max_token_bytes
+            )
+        inputs = make_inputs(self._parts, self.config, bounded)
+        self._preparation = Preparation(inputs, tokenizer, self._pool, self._pending_prompts, self._clock, self.options)
 
     def _make_link(self) -> EngineLink:
         if self.options.in_process:
@@ -187,15 +178,9 @@ class AsyncLLM:
 
         Raises ValidationError; OverloadedError when too many prompts wait; EngineDeadError.
         """
-        inputs = await self._admitted()
-        arrival_s = self._clock.now_s()
-
-        def work() -> PreparedRequest:
-            read = inputs.read(prompt, add_special_tokens=add_special_tokens)
-            return self._check(inputs, read, sampling_params, arrival_s, deadline_s, priority, is_strict)
-
-        prepared = await self._run_preparing(work, _num_prompt_bytes(prompt))
-        return replace(prepared, request_id=request_id)
+        preparation = await self._admitted()
+        terms = RequestTerms(request_id=request_id, priority=priority, deadline_s=deadline_s, is_strict=is_strict)
+        return await preparation.prepare(prompt, sampling_params, terms, add_special_tokens=add_special_tokens)
 
     async def prepare_chat(
         self,
@@ -211,88 +196,32 @@ class AsyncLLM:
         add_special_tokens: bool = False,
     ) -> PreparedRequest:
         """The same for a conversation. Raises ValidationError also for a template of the request's, unless trusted."""
-        inputs = await self._admitted()
-        options = self._checked_chat_options(chat)
-        arrival_s = self._clock.now_s()
-
-        def work() -> PreparedRequest:
-            read = inputs.render_chat(messages, options, add_special_tokens=add_special_tokens)
-            read = replace(read, cache_salt=cache_salt)
-            return self._check(inputs, read, sampling_params, arrival_s, deadline_s, priority, is_strict)
-
-        prepared = await self._run_preparing(work, _num_message_bytes(messages))
-        return replace(prepared, request_id=request_id)
+        preparation = await self._admitted()
+        terms = RequestTerms(request_id=request_id, priority=priority, deadline_s=deadline_s, is_strict=is_strict)
+        return await preparation.prepare_chat(
+            messages, sampling_params, terms, chat=chat, cache_salt=cache_salt, add_special_tokens=add_special_tokens
+        )
 
     async def tokenize(self, prompt: PromptType, *, add_special_tokens: bool = True) -> list[int]:
         """Token ids of any form of prompt, within the bounds of `prepare`."""
-        inputs = await self._admitted()
-        read = await self._pool.run(lambda: inputs.read(prompt, add_special_tokens=add_special_tokens))
-        return read.token_ids
+        return await (await self._admitted()).tokenize(prompt, add_special_tokens=add_special_tokens)
 
     async def tokenize_chat(
         self, messages: Sequence[ChatMessage], chat: ChatOptions | None = None, *, add_special_tokens: bool = False
     ) -> list[int]:
         """Token ids of a conversation, within the bounds of `prepare_chat`."""
-        inputs = await self._admitted()
-        options = self._checked_chat_options(chat)
-        read = await self._pool.run(
-            lambda: inputs.render_chat(messages, options, add_special_tokens=add_special_tokens)
-        )
-        return read.token_ids
+        return await (await self._admitted()).tokenize_chat(messages, chat, add_special_tokens=add_special_tokens)
 
     async def detokenize(self, token_ids: Sequence[int]) -> str:
         """The text of these ids, special tokens included. Raises ValidationError for an engine without tokenizer."""
-        tokenizer = self.tokenizer
-        if tokenizer is None:
-            raise ValidationError("the engine runs without a tokenizer (skip_tokenizer_init)", parameter="tokens")
-        return await self._pool.run(lambda: tokenizer.decode(token_ids, skip_special_tokens=False))
+        return await (await self._admitted()).detokenize(token_ids)
 
-    async def _admitted(self) -> InputProcessor:
+    async def _admitted(self) -> Preparation:
+        """Raises EngineDeadError where a request would never be served."""
         await self.ready()
         self._dispatcher.check_admission()
-        assert self._inputs is not None
-        return self._inputs
-
-    def _checked_chat_options(self, chat: ChatOptions | None) -> ChatOptions:
-        options = chat or ChatOptions()
-        if options.chat_template is not None and not self.options.trust_request_chat_template:
-            raise ValidationError(
-                "chat_template: templates of requests are not accepted here; "
-                "the operator may allow them with --trust-request-chat-template",
-                parameter="chat_template",
-            )
-        return options
-
-    def _check(
-        self,
-        inputs: InputProcessor,
-        read: Prompt,
-        sampling_params: SamplingParams | None,
-        arrival_s: float,
-        deadline_s: float | None,
-        priority: int,
-        is_strict: bool,
-    ) -> PreparedRequest:
-        return inputs.prepare(
-            read,
-            sampling_params,
-            request_id=f"{self._id_prefix}-{next(self._ordinals)}",
-            arrival_s=arrival_s,
-            priority=priority,
-            deadline_s=None if deadline_s is None else arrival_s + deadline_s,
-            default_seed=secrets.randbits(64),
-            is_strict=is_strict,
-        )
-
-    async def _run_preparing(self, work: Callable[[], T], num_bytes: int) -> T:
-        num_tokens = num_bytes // BYTES_PER_TOKEN_ESTIMATE
-        self._num_preparing += 1
-        self._num_preparing_tokens += num_tokens
-        try:
-            return await self._pool.run(work)
-        finally:
-            self._num_preparing -= 1
-            self._num_preparing_tokens -= num_tokens
+        assert self._preparation is not None
+        return self._preparation
 
     # ---- generating -------------------------------------------------------------------------------------------------
 
@@ -401,17 +330,17 @@ class AsyncLLM:
     @property
     def num_live_requests(self) -> int:
         """Requests that have not ended; those in `prepare` included."""
-        return len(self._dispatcher.streams) + self._num_preparing
+        return len(self._dispatcher.streams) + self._pending_prompts.num_requests
 
     @property
     def num_queued_requests(self) -> int:
         """Requests of which the engine has reported nothing yet; those in `prepare` included."""
-        return self._dispatcher.streams.num_queued_requests + self._num_preparing
+        return self._dispatcher.streams.num_queued_requests + self._pending_prompts.num_requests
 
     @property
     def num_queued_tokens(self) -> int:
         """Prompt tokens of the queued requests; an estimate for those in `prepare`."""
-        return self._dispatcher.streams.num_queued_tokens + self._num_preparing_tokens
+        return self._dispatcher.streams.num_queued_tokens + self._pending_prompts.num_tokens
 
     # ---- the model --------------------------------------------------------------------------------------------------
 
@@ -443,9 +372,9 @@ class AsyncLLM:
     @property
     def default_sampling_params(self) -> SamplingParams:
         """What applies to a request without sampling parameters. Raises EngineDeadError before the start."""
-        if self._inputs is None:
+        if self._preparation is None:
             raise EngineDeadError("the engine has not started yet")
-        return self._inputs.default_sampling_params
+        return self._preparation.inputs.default_sampling_params
 
     @property
     def max_model_len(self) -> int:
@@ -464,15 +393,3 @@ def _load_parts(config: EngineConfig) -> FrontParts:
     if parts.tokenizer is not None:
         parts.tokenizer.max_token_bytes  # noqa: B018 - computed here, in the shadow of the weights
     return parts
-
-
-def _num_prompt_bytes(prompt: Any) -> int:
-    if isinstance(prompt, dict):
-        prompt = prompt.get("prompt_token_ids") or prompt.get("prompt") or ""
-    if isinstance(prompt, str):
-        return len(prompt)
-    return BYTES_PER_TOKEN_ESTIMATE * len(prompt) if isinstance(prompt, list | tuple) else 0
-
-
-def _num_message_bytes(messages: Sequence[ChatMessage]) -> int:
-    return sum(len(content) for message in messages if isinstance(content := message.get("content"), str))

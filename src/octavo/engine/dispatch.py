@@ -1,12 +1,8 @@
 """Between the streams of a front end and its engine, over the engine's deaths.
 
-Owns: the engine's state as seen from here, which requests the present engine has, calls that await an answer.
-Does not own: the connection (a link), texts (outputs.py), when to restart (supervisor.py), watching (watch.py).
-
-What happens to requests when an engine dies:
-    replay on:  they wait; the successor gets them with the output already received, and their streams go on from there.
-                Those that were in the engine at two deaths in a row end with an error: one of them may be the cause.
-    replay off: they end with an error. What comes while no engine is up waits for the next one in both cases.
+Owns: the engine's state as seen from here, which requests the present engine has, their order.
+Does not own: the connection (a link), texts (outputs.py), when to restart (supervisor.py), watching (watch.py), what
+becomes of a request at its engine's death (replay.py). What comes while no engine is up waits for the next one.
 One event loop; nothing here blocks it.
 """
 
@@ -14,17 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from octavo.base.clock import Clock
 from octavo.base.errors import CapacityError, EngineDeadError, OctavoError, ValidationError
 from octavo.base.log import get_logger
+from octavo.engine.calls import Calls
 from octavo.engine.link import EngineLink
+from octavo.engine.replay import note_death, replay_messages
 from octavo.engine.streams import OutputStream, StreamTable
 from octavo.engine.supervisor import RunningEngine
-from octavo.fault.policy import is_too_dangerous, num_request_deaths
 from octavo.fault.state import EngineEvent, EngineState, next_state
 from octavo.proto.codec import ProtocolError
 from octavo.proto.messages import (
@@ -40,7 +36,7 @@ from octavo.proto.messages import (
     ResetReply,
     StatsReply,
 )
-from octavo.proto.output import RequestDelta
+from octavo.proto.output import FinishReason, RequestDelta
 
 logger = get_logger(__name__)
 
@@ -74,8 +70,7 @@ class Dispatcher:
         self._link: EngineLink | None = None
         self._watch: ProgressListener | None = None
         self._is_up = False
-        self._calls: dict[int, asyncio.Future[EngineMessage]] = {}
-        self._call_ids = itertools.count()
+        self._calls = Calls(self._send)
         self._emptied: asyncio.Event | None = None
         self._died = asyncio.Event()
 
@@ -155,9 +150,9 @@ class Dispatcher:
     def _expire(self, stream: OutputStream) -> None:
         self._end(stream, "error", "the deadline has passed")
 
-    def _end(self, stream: OutputStream, reason: str, error: str | None) -> None:
+    def _end(self, stream: OutputStream, reason: FinishReason, error: str | None) -> None:
         self._stop_in_engine(stream)
-        stream.end("abort" if reason == "abort" else "error", self._clock.now_s(), error)
+        stream.end(reason, self._clock.now_s(), error)
         self._remove(stream)
 
     def _stop_in_engine(self, stream: OutputStream) -> None:
@@ -195,25 +190,12 @@ class Dispatcher:
         """Send a message that is answered, and wait for the answer. Raises EngineDeadError."""
         if not self._is_up:
             raise EngineDeadError(f"the engine is {self.state.value}: {self.cause}")
-        call_id = next(self._call_ids)
-        self._calls[call_id] = asyncio.get_running_loop().create_future()
-        try:
-            self._send(make(call_id))
-            return await asyncio.wait_for(self._calls[call_id], timeout_s)
-        except TimeoutError:
-            raise EngineDeadError(f"the engine did not answer within {timeout_s:g} s") from None
-        finally:
-            del self._calls[call_id]
+        return await self._calls.call(make, timeout_s)
 
     def ping(self) -> None:
         """Ask the engine for a sign of life; its answer goes to the watch."""
         if self._is_up:
-            self._send(Ping(call_id=next(self._call_ids)))
-
-    def _answer(self, call_id: int, message: EngineMessage) -> None:
-        future = self._calls.get(call_id)
-        if future is not None and not future.done():
-            future.set_result(message)
+            self._send(Ping(call_id=self._calls.new_id()))
 
     # ---- from the engine --------------------------------------------------------------------------------------------
 
@@ -228,9 +210,9 @@ class Dispatcher:
                 self._refuse(message)
             case Pong():
                 self._hear(message.load)
-                self._answer(message.call_id, message)
+                self._calls.answer(message.call_id, message)
             case StatsReply() | ResetReply():
-                self._answer(message.call_id, message)
+                self._calls.answer(message.call_id, message)
 
     def _hear(self, load: Load) -> None:
         if self._watch is not None:
@@ -279,7 +261,7 @@ class Dispatcher:
         self.note(EngineEvent.READY)
         for stream in self.streams:
             try:
-                self._submit(stream, [Add(request=sequence) for sequence in stream.live.resume()])
+                self._submit(stream, replay_messages(stream))
             except ProtocolError as error:
                 self._end(stream, "error", f"it cannot be sent to the engine again: {error}")
         if self.streams:
@@ -290,16 +272,9 @@ class Dispatcher:
         self._lose(cause)
         self.note(EngineEvent.DEATH)
         for stream in self.streams:
-            if stream.is_submitted:
-                stream.is_submitted = False
-                stream.num_deaths = num_request_deaths(stream.num_deaths, is_in_row=is_in_row)
-                self._bury_or_keep(stream, cause)
-
-    def _bury_or_keep(self, stream: OutputStream, cause: str) -> None:
-        if not self._replay:
-            self._end(stream, "error", f"the engine died: {cause}")
-        elif is_too_dangerous(stream.num_deaths):
-            self._end(stream, "error", f"the engine died {stream.num_deaths} times while it ran this request: {cause}")
+            error = note_death(stream, cause, is_in_row=is_in_row, is_replayed=self._replay)
+            if error is not None:
+                self._end(stream, "error", error)
 
     def engine_restarting(self) -> None:
         """See EngineListener."""
@@ -314,9 +289,7 @@ class Dispatcher:
     def _lose(self, cause: str) -> None:
         self._is_up = False
         self.cause = cause
-        for future in self._calls.values():
-            if not future.done():
-                future.set_exception(EngineDeadError(cause))
+        self._calls.fail_all(cause)
 
     def close(self) -> None:
         """The engine is being stopped on purpose."""

@@ -126,3 +126,43 @@ def test_shutdown_waits_for_what_is_in_flight():
     core.shutdown()
     assert not core._in_flight
     assert executor.num_shutdowns == 1
+
+
+class SlowExecutor(FakeExecutor):
+    """Answers when told to."""
+
+    def __init__(self):
+        super().__init__()
+        self.futures = []
+
+    def submit(self, plan):
+        self.submitted.append(plan.step_id)
+        self.futures.append((plan, Future()))
+        return self.futures[-1][1]
+
+    def finish(self):
+        plan, future = self.futures.pop(0)
+        future.set_result(StepResult(step_id=plan.step_id, epoch=plan.epoch, token_ids=[]))
+
+
+def test_advancing_never_waits_and_says_when_to_come_again():
+    scheduler, executor, calls = FakeScheduler(3), SlowExecutor(), []
+    core = EngineCore(
+        scheduler, executor, ManualClock(), max_steps_in_flight=1, on_step_done=lambda: calls.append("done")
+    )
+    assert core.advance() == []
+    assert (core.is_waiting_for_step, executor.submitted, calls) == (True, [0], [])
+    executor.finish()
+    assert calls == ["done"]
+    assert [delta.request_id for delta in core.advance()] == ["0"]
+    assert (executor.submitted, core.num_steps_done) == ([0, 1], 1)
+
+
+def test_advancing_takes_all_that_is_done_and_plans_the_next_at_once():
+    scheduler, executor = FakeScheduler(5), SlowExecutor()
+    core = EngineCore(scheduler, executor, ManualClock(), max_steps_in_flight=3)
+    core.advance()
+    executor.finish()
+    executor.finish()
+    assert [delta.request_id for delta in core.advance()] == ["0", "1"]
+    assert executor.submitted == [0, 1, 2, 3, 4]
