@@ -128,11 +128,7 @@ class HttpConnection(asyncio.Protocol):
         if self._reading is None:
             self._num_header_bytes += len(data)
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._is_deaf = True  # the other protocol is not spoken here; the request itself is answered
-            if self._queue:
-                self._queue[-1].keep_alive = False
+            self._feed(data)
         except httptools.HttpParserError as error:
             if self._refusal is None:
                 self._refusal = ApiError(400, "invalid_request", f"Not a valid HTTP request: {error}.")
@@ -140,6 +136,25 @@ class HttpConnection(asyncio.Protocol):
             self._refusal = _headers_too_large(self._limits)
         if self._refusal is not None:
             self._refuse(self._refusal)
+
+    def _feed(self, data: bytes) -> None:
+        """Parse. An offer to upgrade is not taken: the request is read again without it, as RFC 9110 7.8 has it.
+
+        Clients of Java offer h2c with every request.
+        """
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            rest = data[upgrade.args[0] :]
+            method, headers = self._parser.get_method(), self._headers
+            if method == b"CONNECT":
+                self._refusal = ApiError(400, "invalid_request", "Not a valid HTTP request: CONNECT.")
+                return
+            lines = [b"%s %s HTTP/1.1" % (method, self._url)]
+            lines += [b"%s: %s" % pair for pair in headers if pair[0] not in (b"upgrade", b"connection")]
+            self._parser = httptools.HttpRequestParser(self)
+            self._begin_message()
+            self._parser.feed_data(b"\r\n".join([*lines, b"", b""]) + rest)
 
     # ---- httptools --------------------------------------------------------------------------------------------------
 
@@ -157,7 +172,7 @@ class HttpConnection(asyncio.Protocol):
             self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        if self._refusal is not None:
+        if self._refusal is not None or self._parser.should_upgrade():
             return
         try:
             self._check_head()
@@ -191,10 +206,11 @@ class HttpConnection(asyncio.Protocol):
                 self._transport.abort()  # a large body behind a request that still runs
 
     def on_message_complete(self) -> None:
+        if self._refusal is not None or self._parser.should_upgrade():
+            return
         cycle, self._reading = self._reading, None
         self._is_in_message = False
-        if self._refusal is not None or cycle is None:
-            return
+        assert cycle is not None
         cycle.end_body()
         self._disarm()
         if len(self._queue) > _MAX_PIPELINED:

@@ -33,7 +33,7 @@ def read_messages(messages: list[dict[str, Any]], max_messages: int) -> list[dic
 
 def _read_message(message: dict[str, Any], where: str) -> dict[str, Any]:
     role = message.get("role")
-    if role not in ROLES:
+    if not isinstance(role, str) or role not in ROLES:
         _refuse(f"{where}.role={_short(role)}: must be one of {', '.join(sorted(ROLES))}")
     read = {name: value for name, value in message.items() if value is not None}
     if "reasoning_content" in read:
