@@ -163,7 +163,9 @@ async def until_idle(llm):
 
 def test_a_cancelled_consumer_frees_what_the_engine_held(folder):
     async def body(llm):
-        tasks = [asyncio.create_task(collect(llm.generate(f"{i}", greedy(400, n=2, temperature=1.0)))) for i in range(4)]
+        tasks = [
+            asyncio.create_task(collect(llm.generate(f"{i}", greedy(400, n=2, temperature=1.0)))) for i in range(4)
+        ]
         await until(lambda: llm.num_live_requests == 4 and llm.num_queued_requests == 0)
         for task in tasks:
             task.cancel()
