@@ -348,6 +348,8 @@ class HttpConnection(asyncio.Protocol):
         self._is_deaf = True
         if lingers:
             self.want_body()
+            if self._transport.can_write_eof():
+                self._transport.write_eof()
             self._arm(_LINGER_S, lambda: self._close(lingers=False))
             return
         self._transport.close()
