@@ -183,7 +183,7 @@ async def _answer(exchange: Exchange, service: Service, call: ChatCall) -> ChatC
     meter.add(0, output)
     request = call.request
     wants_ids = bool(request.return_token_ids)
-    exchange.notes["num_output_tokens"] = meter.usage().completion_tokens
+    exchange.notes |= meter.notes()
     exchange.notes["finish_reason"] = output.outputs[0].finish_reason
     return ChatCompletionResponse(
         id=call.id,
@@ -243,7 +243,7 @@ async def _stream(exchange: Exchange, service: Service, call: ChatCall) -> None:
         await writer.fail(error)
         return
     usage = meter.usage()
-    exchange.notes |= {"num_output_tokens": usage.completion_tokens, "finish_reason": maker.last_reason}
+    exchange.notes |= meter.notes() | {"finish_reason": maker.last_reason}
     await exchange.finish_stream((frame.usage(usage) if settings.includes_usage else b"") + DONE)
 
 

@@ -173,7 +173,7 @@ async def _answer(exchange: Exchange, service: Service, call: CompletionCall) ->
     for prompt_idx, output in enumerate(await collect(service.engine, call.prepared)):
         meter.add(prompt_idx, output)
         choices += [_choice(call, prompt_idx, output, continuation) for continuation in output.outputs]
-    exchange.notes["num_output_tokens"] = meter.usage().completion_tokens
+    exchange.notes |= meter.notes()
     exchange.notes["finish_reason"] = choices[0].finish_reason
     return CompletionResponse(
         id=call.id,
@@ -253,7 +253,7 @@ async def _stream(exchange: Exchange, service: Service, call: CompletionCall) ->
         await writer.fail(error)
         return
     usage = meter.usage()
-    exchange.notes |= {"num_output_tokens": usage.completion_tokens, "finish_reason": maker.last_reason}
+    exchange.notes |= meter.notes() | {"finish_reason": maker.last_reason}
     await exchange.finish_stream((frame.usage(usage) if settings.includes_usage else b"") + DONE)
 
 

@@ -20,7 +20,7 @@ from octavo.server.errors import ApiError, unavailable
 async def collect(engine: AsyncLLM, requests: Sequence[PreparedRequest]) -> list[RequestOutput]:
     """The last output of each, in order. Raises ApiError when one fails."""
     with _opened(engine, requests) as streams:
-        return [await _last(stream) for stream in streams]
+        return [check_output(await _last(stream), engine) for stream in streams]
 
 
 async def follow(
@@ -30,13 +30,13 @@ async def follow(
     with _opened(engine, requests) as streams:
         if len(streams) == 1:
             async for output in streams[0]:
-                yield 0, check_output(output)
+                yield 0, check_output(output, engine)
             return
-        async for item in _merge(streams):
+        async for item in _merge(engine, streams):
             yield item
 
 
-async def _merge(streams: Sequence[OutputStream]) -> AsyncGenerator[tuple[int, RequestOutput], None]:
+async def _merge(engine: AsyncLLM, streams: Sequence[OutputStream]) -> AsyncGenerator[tuple[int, RequestOutput], None]:
     """Each stream is asked for its next output only when the one before was taken."""
     waiting = {asyncio.ensure_future(anext(stream)): index for index, stream in enumerate(streams)}
     try:
@@ -44,7 +44,7 @@ async def _merge(streams: Sequence[OutputStream]) -> AsyncGenerator[tuple[int, R
             done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 index = waiting.pop(task)
-                output = check_output(task.result())
+                output = check_output(task.result(), engine)
                 yield index, output
                 if not output.finished:
                     waiting[asyncio.ensure_future(anext(streams[index]))] = index
@@ -71,13 +71,15 @@ async def _last(stream: OutputStream) -> RequestOutput:
     async for output in stream:
         last = output
     assert last is not None
-    return check_output(last)
+    return last
 
 
-def check_output(output: RequestOutput) -> RequestOutput:
+def check_output(output: RequestOutput, engine: AsyncLLM) -> RequestOutput:
     """The output, or ApiError for one whose request failed or was ended from outside."""
     for continuation in output.outputs:
         if continuation.finish_reason == "error":
+            if not engine.state.takes_requests:
+                raise unavailable("unavailable", f"The engine is {engine.state.value}; the request was not finished.")
             raise ApiError(500, "request_failed", f"The request failed: {continuation.error or 'no cause is known'}.")
         if continuation.finish_reason == "abort":
             raise unavailable("shutting_down", "The request was aborted by the server.")

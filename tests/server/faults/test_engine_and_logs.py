@@ -117,7 +117,7 @@ def test_s80_prompts_stay_out_of_the_log_and_ids_within_their_line(suite):
 
 def test_s80_prompts_that_are_logged_are_cut_and_escaped(guarded):
     log_start = len(guarded.log)
-    prompt = "words in the log\r\nINFO forged\x1b[31m" + "x" * 500
+    prompt = "words in the log\r\nINFO forged\x1b[31m" + "x" * 300
     headers = {"authorization": f"Bearer {KEY}"}
     assert guarded.post(COMPLETIONS, {"prompt": prompt, "max_tokens": 1}, headers).status == 200
     lines = [line for line in guarded.log[log_start:].splitlines() if "words in the log" in line]

@@ -31,14 +31,23 @@ class UsageMeter:
         self._counts_output = counts_output
         self._prompts: dict[int, tuple[int, int]] = {}  # prompt -> (tokens, cached ones)
         self._num_output_tokens = 0
+        self._ttft_s: float | None = None
 
     def add(self, prompt_idx: int, output: RequestOutput) -> None:
         """Count new tokens; `output` holds each of them once."""
         if prompt_idx not in self._prompts or output.finished:
             self._prompts[prompt_idx] = (len(output.prompt_token_ids), output.num_cached_tokens or 0)
+        ttft_s = output.metrics.time_to_first_token_s if output.metrics is not None else None
+        if ttft_s is not None and (self._ttft_s is None or ttft_s < self._ttft_s):
+            self._ttft_s = ttft_s
         if self._counts_output:
             for continuation in output.outputs:
                 self._num_output_tokens += len(continuation.token_ids)
+
+    def notes(self) -> dict[str, object]:
+        """For the request's line in the log."""
+        ttft_ms = None if self._ttft_s is None else 1000 * self._ttft_s
+        return {"num_output_tokens": self._num_output_tokens, "ttft_ms": ttft_ms}
 
     def usage(self) -> Usage:
         """So far."""
