@@ -27,8 +27,8 @@ def test_f30_a_request_leaves_the_engine_with_its_client(suite):
         ]
         list(pool.map(lambda way: leave(suite.server, **way), ways * 8))
         started = time.monotonic()
-        until(lambda: suite.server.get("/load").json["server_load"] <= 1, 2.0, "only the canary is served")
-        assert time.monotonic() - started < 1.5
+        until(lambda: suite.server.get("/load").json["server_load"] <= 1, 5.0, "only the canary is served")
+        assert time.monotonic() - started < 4.0
 
 
 def test_f38_counters_agree_after_streams_were_closed(suite):
