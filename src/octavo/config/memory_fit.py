@@ -42,6 +42,11 @@ class FitRequest:
     work_bytes: int
     available_bytes: int
 
+    @property
+    def room_bytes(self) -> int:
+        """What is left beside weights and work."""
+        return self.available_bytes - self.weights_bytes - self.work_bytes
+
     def cache_spec(self, groups: tuple[KvGroup, ...], *, num_blocks: int) -> KvCacheSpec:
         """The cache of so many blocks."""
         return KvCacheSpec(
@@ -69,6 +74,12 @@ def work_bytes(spec: ModelSpec, *, max_num_seqs: int, num_step_tokens: int) -> i
     attention_width = (2 * spec.num_heads + 2 * spec.num_kv_heads) * spec.head_dim
     width = 3 * spec.hidden_size + max(attention_width, 3 * spec.intermediate_size)
     return _PROCESS_BYTES + 4 * num_step_tokens * width + 2 * 4 * max_num_seqs * spec.vocab_size
+
+
+def rope_bytes(spec: ModelSpec, num_positions: int) -> int:
+    """Rotary tables: float32 cosine and sine of half a head for each position, twice where layers differ."""
+    num_tables = 1 if spec.rope_local is None else 2
+    return 4 * spec.head_dim * num_tables * num_positions
 
 
 def peak_blocks(groups: Sequence[KvGroup], num_tokens: int, *, block_size: int, max_chunk: int | None) -> int:
@@ -111,7 +122,7 @@ def fit_memory(request: FitRequest) -> Fit:
 
 def _granted_blocks(request: FitRequest, page_bytes: int) -> int:
     """Blocks that the options and the machine allow."""
-    room_bytes = request.available_bytes - request.weights_bytes - request.work_bytes
+    room_bytes = request.room_bytes
     if room_bytes < 2 * page_bytes:
         needed = request.weights_bytes + request.work_bytes + 2 * page_bytes
         remedy = (
@@ -150,7 +161,8 @@ def _choose_length(request: FitRequest, groups: tuple[KvGroup, ...], granted: in
     def blocks_for(num_tokens: int) -> int:
         return peak_blocks(groups, num_tokens, block_size=request.block_size, max_chunk=request.max_chunk) + 1
 
-    low, high = 0, request.spec.max_position
+    tabled = _longest_in_tables(request, len(groups))
+    low, high = 0, min(request.spec.max_position, tabled)
     while low < high:
         middle = (low + high + 1) // 2
         if blocks_for(middle) <= granted:
@@ -171,6 +183,12 @@ def _choose_length(request: FitRequest, groups: tuple[KvGroup, ...], granted: in
             f" use --max-model-len {min(longest, request.spec.max_position) or request.spec.max_position}"
         )
         raise ConfigError([ConfigProblem("max_model_len", asked, remedy)])
+    if asked > tabled:
+        remedy = (
+            f"its rotary tables and rows of ids take more than half of the {format_bytes(request.room_bytes)} beside"
+            f" the weights; use --max-model-len {tabled} or lower --max-num-seqs"
+        )
+        raise ConfigError([ConfigProblem("max_model_len", asked, remedy)])
     if asked > longest:
         needed = blocks_for(asked) * page_bytes
         remedy = (
@@ -179,3 +197,9 @@ def _choose_length(request: FitRequest, groups: tuple[KvGroup, ...], granted: in
         )
         raise ConfigError([ConfigProblem("max_model_len", asked, remedy)])
     return asked
+
+
+def _longest_in_tables(request: FitRequest, num_groups: int) -> int:
+    """The length whose tables take half of the room: rotary angles, and ids of tokens and blocks for each sequence."""
+    ids_bytes = 4 * request.max_num_seqs * (1 + ceil_div(num_groups, request.block_size))
+    return request.room_bytes // 2 // (rope_bytes(request.spec, 1) + ids_bytes)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from octavo.base.errors import ConfigError, ConfigProblem
+from octavo.base.units import align_up
 from octavo.config.machine import MachineFacts
-from octavo.config.memory_fit import Fit, FitRequest, fit_memory, work_bytes
+from octavo.config.memory_fit import Fit, FitRequest, fit_memory, rope_bytes, work_bytes
 from octavo.config.model_spec import ModelSpec
 from octavo.config.option import AUTO
 from octavo.config.resolved import (
@@ -22,10 +23,12 @@ from octavo.config.resolved import (
     ResolvedModel,
     ResolvedScheduler,
 )
-from octavo.config.schema import Dtype, EngineConfig, KernelConfig, SchedulerConfig, Usage
+from octavo.config.schema import Dtype, EngineConfig, KernelBackend, KernelConfig, SchedulerConfig, Usage
 
 MAX_NUM_SEQS: dict[Usage, int] = {"offline": 256, "server": 128}
 MAX_NUM_BATCHED_TOKENS: dict[Usage, int] = {"offline": 4096, "server": 2048}
+BLOCK_SIZE_STEP: dict[KernelBackend, int] = {"reference": 16, "cpu": 32}
+"""Block sizes are multiples of this: a matrix tile of the native attention spans 32 tokens."""
 
 
 def resolve(config: EngineConfig, model: ModelFacts, machine: MachineFacts) -> ResolvedConfig:
@@ -35,12 +38,10 @@ def resolve(config: EngineConfig, model: ModelFacts, machine: MachineFacts) -> R
     """
     _check_load_format(config, model)
     kernels = resolve_kernels(config.kernels, machine)
+    _check_block_size(config.cache.block_size, kernels.kernel_backend)
     dtype = resolve_dtype(config, kernels, model.spec)
     steps, is_async = _resolve_depth(config.scheduler)
-    max_num_seqs = config.scheduler.max_num_seqs
-    if max_num_seqs == AUTO:
-        max_num_seqs = MAX_NUM_SEQS[config.usage]
-    step_tokens = _step_tokens(config)
+    max_num_seqs, step_tokens = _resolve_step_limits(config)
     most_tokens = _most_step_tokens(config, step_tokens, model.spec)
     work = work_bytes(model.spec, max_num_seqs=max_num_seqs, num_step_tokens=most_tokens)
     storage_dtype: Dtype = "float32" if kernels.kernel_backend == "reference" else dtype
@@ -70,10 +71,11 @@ def resolve(config: EngineConfig, model: ModelFacts, machine: MachineFacts) -> R
         async_scheduling=is_async,
         max_concurrent_steps=steps,
     )
+    work = work_bytes(model.spec, max_num_seqs=max_num_seqs, num_step_tokens=scheduler.max_num_batched_tokens)
     budget = MemoryBudget(
         weights_bytes=weights,
         kv_bytes=fit.kv_bytes,
-        work_bytes=work_bytes(model.spec, max_num_seqs=max_num_seqs, num_step_tokens=scheduler.max_num_batched_tokens),
+        work_bytes=work + rope_bytes(model.spec, fit.max_model_len),
         available_bytes=machine.memory_available_bytes,
         num_blocks=fit.cache.num_blocks,
         block_size=fit.cache.block_size,
@@ -103,6 +105,14 @@ def resolve_kernels(config: KernelConfig, machine: MachineFacts) -> ResolvedKern
     return ResolvedKernels(kernel_backend=backend, cpu_isa=isa, num_threads=threads, enforce_eager=config.enforce_eager)
 
 
+def _check_block_size(block_size: int, backend: KernelBackend) -> None:
+    step = BLOCK_SIZE_STEP[backend]
+    if block_size % step:
+        rounded = align_up(block_size, step)
+        remedy = f"the {backend} back end takes multiples of {step}; use --block-size {rounded}"
+        raise ConfigError([ConfigProblem("block_size", block_size, remedy)])
+
+
 def _check_load_format(config: EngineConfig, model: ModelFacts) -> None:
     asked = config.model.load_format
     if asked not in (AUTO, model.file_format):
@@ -127,9 +137,14 @@ def _resolve_depth(config: SchedulerConfig) -> tuple[int, bool]:
     return (2 if is_async else 1), is_async
 
 
-def _step_tokens(config: EngineConfig) -> int:
+def _resolve_step_limits(config: EngineConfig) -> tuple[int, int]:
+    """(sequences, tokens) of a step. Each sequence needs a token, so what was given limits what is derived."""
     tokens = config.scheduler.max_num_batched_tokens
-    return MAX_NUM_BATCHED_TOKENS[config.usage] if tokens == AUTO else tokens
+    seqs = config.scheduler.max_num_seqs
+    if seqs == AUTO:
+        tokens = MAX_NUM_BATCHED_TOKENS[config.usage] if tokens == AUTO else tokens
+        return min(MAX_NUM_SEQS[config.usage], tokens), tokens
+    return seqs, max(MAX_NUM_BATCHED_TOKENS[config.usage], seqs) if tokens == AUTO else tokens
 
 
 def _most_step_tokens(config: EngineConfig, step_tokens: int, spec: ModelSpec) -> int:

@@ -67,7 +67,7 @@ class ModelConfig:
         "Longest sequence, prompt and output together.",
         kind="count",
         unit="tokens",
-        minimum=1,
+        minimum=2,
         auto="the largest that the KV memory holds, up to what the model was made for",
         aliases={"-1": AUTO},
         common=True,
@@ -173,7 +173,7 @@ class SchedulerConfig:
         unit="sequences",
         minimum=1,
         maximum=65536,
-        auto="256 offline, 128 in a server",
+        auto="256 offline, 128 in a server; no more than max_num_batched_tokens",
         common=True,
     )
     max_num_batched_tokens: int | Auto = option(
@@ -183,7 +183,8 @@ class SchedulerConfig:
         unit="tokens",
         minimum=1,
         maximum=2**20,
-        auto="4096 offline, 2048 in a server; at least max_model_len when prompts are not cut into chunks",
+        auto="4096 offline, 2048 in a server; at least max_num_seqs, and max_model_len when prompts are not cut into "
+        "chunks",
         common=True,
     )
     enable_chunked_prefill: bool = option(True, "Cut long prompts into chunks that share steps.", kind="switch")

@@ -56,6 +56,16 @@ def chunks_fit_steps(config: EngineConfig) -> Iterator[ConfigProblem]:
         yield ConfigProblem("long_prefill_token_threshold", threshold, remedy)
 
 
+def sequences_fit_steps(config: EngineConfig) -> Iterator[ConfigProblem]:
+    tokens, max_num_seqs = config.scheduler.max_num_batched_tokens, config.scheduler.max_num_seqs
+    if isinstance(tokens, int) and isinstance(max_num_seqs, int) and tokens < max_num_seqs:
+        remedy = (
+            f"gives {max_num_seqs} sequences less than a token each in a step;"
+            f" use --max-num-batched-tokens {max_num_seqs} or --max-num-seqs {tokens}"
+        )
+        yield ConfigProblem("max_num_batched_tokens", tokens, remedy)
+
+
 def one_size_of_pool(config: EngineConfig) -> Iterator[ConfigProblem]:
     blocks, size = config.cache.num_gpu_blocks_override, config.cache.kv_cache_memory_bytes
     if blocks is not None and size != AUTO:
@@ -88,6 +98,7 @@ RULES: tuple[Rule, ...] = (
     gpu_memory_needs_gpu,
     steps_match_async,
     chunks_fit_steps,
+    sequences_fit_steps,
     one_size_of_pool,
     key_with_certificate,
     admin_port_needs_key,

@@ -14,6 +14,9 @@ import numpy as np
 from octavo.config.model_spec import RopeSpec
 from octavo.kernels.ops import FloatArray, RopeTable
 
+_CHUNK = 4096
+"""Positions whose angles are held in float64 at a time."""
+
 
 def rope_frequencies(spec: RopeSpec, head_dim: int) -> FloatArray:
     """Radians per position of each pair [D / 2] float32, scaling included."""
@@ -29,10 +32,18 @@ def rope_frequencies(spec: RopeSpec, head_dim: int) -> FloatArray:
 
 
 def rope_table(spec: RopeSpec, head_dim: int, num_positions: int) -> RopeTable:
-    """Tables of positions 0 .. num_positions. Cost: num_positions * head_dim * 4 bytes."""
-    positions = np.arange(num_positions, dtype=np.float32)
-    angles = np.outer(positions, rope_frequencies(spec, head_dim)).astype(np.float64)  # [num_positions, D / 2]
-    return RopeTable(cos=np.cos(angles).astype(np.float32), sin=np.sin(angles).astype(np.float32))
+    """Tables of positions 0 .. num_positions. Cost: num_positions * head_dim * 4 bytes, and one chunk in float64."""
+    frequencies = rope_frequencies(spec, head_dim)
+    table = RopeTable(
+        cos=np.empty((num_positions, head_dim // 2), np.float32),
+        sin=np.empty((num_positions, head_dim // 2), np.float32),
+    )
+    for start in range(0, num_positions, _CHUNK):
+        positions = np.arange(start, min(start + _CHUNK, num_positions)).astype(np.float32)
+        angles = np.outer(positions, frequencies).astype(np.float64)  # [chunk, D / 2]
+        table.cos[start : start + _CHUNK] = np.cos(angles)
+        table.sin[start : start + _CHUNK] = np.sin(angles)
+    return table
 
 
 def _stretch_long_waves(frequencies: FloatArray, spec: RopeSpec) -> FloatArray:

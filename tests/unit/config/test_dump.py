@@ -11,7 +11,7 @@ from octavo.config.resolve import resolve
 CASES = [
     {},
     {"max_model_len": "1k", "kv_cache_memory_bytes": "100M", "dtype": "float32"},
-    {"num_gpu_blocks_override": 77, "block_size": 16},
+    {"num_gpu_blocks_override": 77, "block_size": 64},
     {"async_scheduling": True},
     {"max_concurrent_steps": 3, "scheduling_policy": "priority"},
     {"enable_chunked_prefill": False, "enable_prefix_caching": False},

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from octavo.base.errors import ConfigError
-from octavo.config.memory_fit import FitRequest, fit_memory, peak_blocks, work_bytes
+from octavo.config.memory_fit import FitRequest, fit_memory, peak_blocks, rope_bytes, work_bytes
 from octavo.core.kv.groups import make_rules
 from octavo.proto.kv import KvGroup, deal_layers
 
@@ -164,3 +164,16 @@ def test_a_sequence_needs_here_what_the_cache_manager_will_reserve(kinds, window
     reserved = sum(rule.max_blocks(num_tokens, max_chunk) for rule in make_rules(groups, block_size))
     assert peak_blocks(groups, num_tokens, block_size=block_size, max_chunk=max_chunk) == reserved
     assert peak_blocks(groups, num_tokens, block_size=block_size, max_chunk=None) >= reserved
+
+
+WINDOWS_ONLY = {"layer_kinds": ("sliding_window",) * 30, "sliding_window": 64, "max_position": 2**24}
+"""A window's KV fits any length, so that only the tables limit it."""
+
+
+def test_a_length_is_no_longer_than_its_tables_fit():
+    spec = llama_facts(**WINDOWS_ONLY).spec
+    fit = fit_memory(request(spec=spec, available_bytes=3 * GIB))
+    assert rope_bytes(spec, fit.max_model_len) <= GIB // 2
+    assert fit.max_model_len > 2**20
+    problem = refusal(spec=spec, available_bytes=3 * GIB, max_model_len=2**24)
+    assert f"--max-model-len {fit.max_model_len}" in problem.remedy

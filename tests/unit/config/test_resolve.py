@@ -156,3 +156,15 @@ def test_weights_in_another_format_than_asked_are_refused():
 
 def test_the_hash_key_is_bytes():
     assert resolved({"prefix_hash_key": "clé"}).cache.prefix_hash_key == "clé".encode()
+
+
+def test_a_small_step_limits_the_sequences_that_were_not_given_and_many_sequences_widen_it():
+    small = resolved({"max_num_batched_tokens": 64}).scheduler
+    assert (small.max_num_seqs, small.max_num_batched_tokens) == (64, 64)
+    many = resolved({"max_num_seqs": 5000, "max_model_len": 64}).scheduler
+    assert (many.max_num_seqs, many.max_num_batched_tokens) == (5000, 5000)
+
+
+def test_a_block_size_that_the_back_end_cannot_read_is_refused_before_anything_is_loaded():
+    assert "--block-size 64" in refusals({"block_size": 48})["block_size"]
+    assert resolved({"block_size": 48, "kernel_backend": "reference"}).cache.spec.block_size == 48

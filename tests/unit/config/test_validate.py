@@ -13,6 +13,7 @@ BAD = [
     (EngineConfig(scheduler=SchedulerConfig(max_concurrent_steps=2, async_scheduling=False)), ["max_concurrent_steps"]),
     (EngineConfig(scheduler=SchedulerConfig(enable_chunked_prefill=False, long_prefill_token_threshold=64)),
      ["long_prefill_token_threshold"]),
+    (EngineConfig(scheduler=SchedulerConfig(max_num_seqs=9, max_num_batched_tokens=8)), ["max_num_batched_tokens"]),
     (EngineConfig(cache=CacheConfig(num_gpu_blocks_override=8, kv_cache_memory_bytes=2**30)),
      ["num_gpu_blocks_override"]),
     (EngineConfig(server=ServerConfig(ssl_keyfile="key.pem")), ["ssl_keyfile"]),

@@ -52,7 +52,7 @@ def test_values_are_read_as_people_write_them(name, raw, expected):
 @pytest.mark.parametrize(
     ("name", "raw", "remedy"),
     [
-        ("max_model_len", 0, ">= 1"),
+        ("max_model_len", 1, ">= 2"),
         ("max_model_len", "8x", "not a count"),
         ("max_model_len", True, "integer"),
         ("max_model_len", 1.5, "integer"),

@@ -57,3 +57,11 @@ def test_divisors_of_a_file_apply_to_each_frequency() -> None:
     factors = tuple(np.linspace(1, 8, HEAD_DIM // 2))
     divided = rope_frequencies(RopeSpec(theta=500000.0, freq_factors=factors), HEAD_DIM)
     np.testing.assert_allclose(divided, PLAIN / factors, rtol=2e-6)
+
+
+def test_a_long_table_is_made_in_pieces_that_join() -> None:
+    spec = RopeSpec(theta=10000.0)
+    table = rope_table(spec, 4, 9000)
+    angles = np.outer(np.arange(9000, dtype=np.float32), rope_frequencies(spec, 4)).astype(np.float64)
+    np.testing.assert_array_equal(table.cos, np.cos(angles).astype(np.float32))
+    np.testing.assert_array_equal(table.sin, np.sin(angles).astype(np.float32))
