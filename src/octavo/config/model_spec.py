@@ -11,6 +11,8 @@ from typing import Literal
 AttentionKind = Literal["full", "sliding_window"]
 Activation = Literal["silu", "gelu_tanh"]
 RopeScaling = Literal["none", "linear", "llama3"]
+MAX_POSITION = 1 << 24
+"""Rotary angles are products of float32 positions, which are whole numbers up to here only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,7 @@ class ModelSpec:
     num_kv_heads: int
     head_dim: int
     max_position: int
-    """Longest sequence the checkpoint was made for, in tokens."""
+    """Longest sequence the checkpoint was made for, in tokens; at most MAX_POSITION."""
     norm_eps: float
     rope: RopeSpec
     """Of full-attention layers."""

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from octavo.base.errors import LoadError
-from octavo.config.model_spec import AttentionKind, ModelSpec, RopeSpec
+from octavo.config.model_spec import MAX_POSITION, AttentionKind, ModelSpec, RopeSpec
 from octavo.loading.dequantize import dequantize_f32
 from octavo.loading.fields import Fields
 from octavo.loading.gguf import GgufFile, StringArray
@@ -59,7 +59,7 @@ def read_spec(file: GgufFile) -> ModelSpec:
         num_heads=num_heads,
         num_kv_heads=_num_kv_heads(fields, num_heads),
         head_dim=head_dim,
-        max_position=fields.integer("context_length"),
+        max_position=fields.integer("context_length", high=MAX_POSITION),
         norm_eps=_round_float32(fields.number("attention.layer_norm_rms_epsilon", low=0.0, high=1.0)),
         rope=rope,
         rope_local=_gemma_local_rope(fields) if is_gemma else None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from octavo.config.model_spec import Activation, AttentionKind, ModelSpec
+from octavo.config.model_spec import MAX_POSITION, Activation, AttentionKind, ModelSpec
 from octavo.loading.fields import Fields
 from octavo.loading.hf_rope import read_rope
 
@@ -86,7 +86,7 @@ def read_spec(config: Fields, generation: Fields) -> ModelSpec:
         num_heads=num_heads,
         num_kv_heads=_num_kv_heads(text, num_heads, defaults),
         head_dim=head_dim,
-        max_position=_integer(text, "max_position_embeddings", defaults.max_position),
+        max_position=_integer(text, "max_position_embeddings", defaults.max_position, high=MAX_POSITION),
         norm_eps=_default(text.optional_number("rms_norm_eps", low=0.0, high=1.0), 1e-6),
         rope=rope,
         rope_local=rope_local,

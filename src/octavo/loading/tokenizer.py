@@ -18,11 +18,16 @@ from octavo.base.errors import LoadError, ValidationError
 from octavo.loading.chat_template import ChatTemplate
 
 
+def is_panic(error: BaseException) -> bool:
+    """True for a panic of the tokenizers package: a BaseException of a class that cannot be imported."""
+    return type(error).__name__ == "PanicException"
+
+
 @contextlib.contextmanager
 def backend_errors(source: str) -> Iterator[None]:
     """Turn whatever the tokenizers package raises about a damaged vocabulary into a LoadError naming `source`.
 
-    It raises bare Exception, and where it panics a BaseException of a class that cannot be imported.
+    It raises bare Exception, and may panic.
     """
     try:
         yield
@@ -31,7 +36,7 @@ def backend_errors(source: str) -> Iterator[None]:
     except Exception as error:
         raise LoadError(f"{source} not a usable tokenizer: {error}") from error
     except BaseException as error:
-        if type(error).__name__ != "PanicException":
+        if not is_panic(error):
             raise
         raise LoadError(f"{source} not a usable tokenizer: {error}") from error
 
@@ -120,6 +125,10 @@ class Tokenizer:
             ids: list[int] = self._backend.encode(text, add_special_tokens=add_special_tokens).ids
         except (TypeError, UnicodeError) as error:
             raise ValidationError("prompt: not a text of whole Unicode characters", parameter="prompt") from error
+        except BaseException as error:
+            if not is_panic(error):
+                raise
+            raise ValidationError(f"prompt: the tokenizer fails on it: {error}", parameter="prompt") from error
         return ids
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:

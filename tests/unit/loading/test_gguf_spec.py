@@ -124,3 +124,8 @@ def test_rotary_divisors_must_fit_and_be_positive(tmp_path, data):
 def test_an_embedding_is_needed(tmp_path):
     with pytest.raises(LoadError, match="token_embd"):
         spec_of(tiny_llama_gguf().drop_tensor("token_embd.weight"), tmp_path)
+
+
+def test_lengths_that_rotary_positions_cannot_count_are_refused(tmp_path):
+    with pytest.raises(LoadError, match="context_length"):
+        spec_of(tiny_llama_gguf().add("llama.context_length", UINT32, 2**24 + 1), tmp_path)

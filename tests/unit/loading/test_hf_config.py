@@ -156,3 +156,9 @@ def test_what_generation_config_recommends_is_kept():
     assert defaults == {"temperature": 0.6, "top_p": 0.9, "top_k": 50, "max_new_tokens": 9}
     with pytest.raises(LoadError, match="temperature"):
         read_generation_defaults(Fields({"temperature": float("inf")}, "g"))
+
+
+def test_lengths_that_rotary_positions_cannot_count_are_refused():
+    assert spec_of(max_position_embeddings=2**24).max_position == 2**24
+    with pytest.raises(LoadError, match="max_position_embeddings"):
+        spec_of(max_position_embeddings=2**24 + 1)

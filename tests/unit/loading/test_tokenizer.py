@@ -1,8 +1,12 @@
+import json
+
 import pytest
 import tokenizers
+from fakes.hf_folder import write_hf_folder
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
 from octavo.base.errors import ValidationError
+from octavo.loading.opening import open_checkpoint
 from octavo.loading.tokenizer import PieceEncoding, Tokenizer, byte_level_alphabet
 
 
@@ -74,3 +78,19 @@ def test_a_conversation_becomes_text_or_ids(tokenizer):
     messages = [{"role": "user", "content": "hi"}]
     assert tokenizer.apply_chat_template(messages) == "hi<|end|>"
     assert tokenizer.apply_chat_template(messages, tokenize=True) == tokenizer.encode("hi<|end|>")
+
+
+def test_a_vocabulary_whose_pattern_gives_up_on_a_text_refuses_that_text(tmp_path):
+    folder = write_hf_folder(tmp_path / "tiny")
+    content = json.loads((folder / "tokenizer.json").read_text())
+    content["pre_tokenizer"] = {
+        "type": "Split",
+        "pattern": {"Regex": "(a+)+$"},
+        "behavior": "Isolated",
+        "invert": False,
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    with open_checkpoint(folder) as checkpoint:
+        tokenizer = checkpoint.load_tokenizer()
+    with pytest.raises(ValidationError, match="the tokenizer fails on it"):
+        tokenizer.encode("a" * 40 + "b")
