@@ -3,13 +3,14 @@
 Owns: the life of an engine, turning one call into many requests, order of the results.
 Does not own: validation (engine/inputs.py), the loop (engine/core.py), outputs (engine/outputs.py).
 Invariants: nothing runs before every prompt of a call has been checked; after a call, also one that raised, the engine
-is idle and usable. Not thread-safe: one call at a time.
+is idle and usable. One call at a time: a second one is refused, whatever thread it comes from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -57,6 +58,7 @@ class LLM:
     def _start(self, config: EngineConfig) -> None:
         self._engine = build_engine(config)
         self._num_requests = 0
+        self._call_lock = threading.Lock()
 
     # ---- generating ---------------------------------------------------------------------------------------------
 
@@ -114,20 +116,37 @@ class LLM:
         use_tqdm: bool | ProgressBarFactory,
         priority: Sequence[int] | None,
     ) -> list[RequestOutput]:
-        requests = self._prepare(prompts, self._params_for(len(prompts), sampling_params), priority)
-        finished: dict[str, RequestOutput] = {}
-        driven = closing(self._running.front_end.drive(requests))
-        with GenerationProgress.start(use_tqdm, total=len(requests)) as progress, driven as outputs:
-            for output in outputs:
-                finished[output.request_id] = output
-                progress.add(output)
-        return [finished[request.request_id] for request in requests]
+        with self._one_call():
+            requests = self._prepare(prompts, self._params_for(len(prompts), sampling_params), priority)
+            finished: dict[str, RequestOutput] = {}
+            driven = closing(self._running.front_end.drive(requests))
+            with GenerationProgress.start(use_tqdm, total=len(requests)) as progress, driven as outputs:
+                for output in outputs:
+                    finished[output.request_id] = output
+                    progress.add(output)
+            return [finished[request.request_id] for request in requests]
+
+    @contextmanager
+    def _one_call(self) -> Iterator[None]:
+        """Refuse a call, of any thread, while one runs: they would take each other's outputs."""
+        if not self._call_lock.acquire(blocking=False):
+            raise ValidationError("this LLM is generating already: one call at a time; give it all prompts in one list")
+        try:
+            yield
+        finally:
+            self._call_lock.release()
 
     def _params_for(self, num_prompts: int, given: SamplingChoice) -> list[SamplingParams]:
         """One a prompt; only the end of each request is reported, so nothing is joined on the way."""
         if given is None or isinstance(given, SamplingParams):
             one = self.get_default_sampling_params() if given is None else given
             return [_final_only(one)] * num_prompts
+        if not isinstance(given, Sequence) or not all(isinstance(params, SamplingParams) for params in given):
+            raise ValidationError(
+                "sampling_params: must be a SamplingParams, or a list with one for each prompt",
+                parameter="sampling_params",
+                value=given,
+            )
         if len(given) != num_prompts:
             raise ValidationError(
                 f"sampling_params has {len(given)} entries for {num_prompts} prompts: give one for all or one each",
@@ -141,10 +160,7 @@ class LLM:
     ) -> list[PreparedRequest]:
         """Check everything. Raises ValidationError saying which prompt is wrong."""
         engine = self._running
-        if priority is not None and len(priority) != len(prompts):
-            raise ValidationError(
-                f"priority has {len(priority)} entries for {len(prompts)} prompts", parameter="priority"
-            )
+        _check_priority(priority, len(prompts))
         arrival_s = engine.front_end.now_s()
         requests = []
         for index, (prompt, sampling) in enumerate(zip(prompts, params, strict=True)):
@@ -221,6 +237,17 @@ class LLM:
     def __del__(self) -> None:
         if getattr(self, "_engine", None) is not None:
             self.close()
+
+
+def _check_priority(priority: Sequence[int] | None, num_prompts: int) -> None:
+    if priority is None:
+        return
+    if not isinstance(priority, Sequence) or not all(type(one) is int for one in priority):
+        raise ValidationError(
+            "priority: must be a list of whole numbers, one for each prompt", parameter="priority", value=priority
+        )
+    if len(priority) != num_prompts:
+        raise ValidationError(f"priority has {len(priority)} entries for {num_prompts} prompts", parameter="priority")
 
 
 def _final_only(params: SamplingParams) -> SamplingParams:

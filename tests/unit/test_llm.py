@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import threading
 import time
 
 import pytest
@@ -298,3 +300,52 @@ def test_every_public_name_is_there():
     assert all(getattr(octavo, name) is not None for name in octavo.__all__)
     with pytest.raises(AttributeError):
         octavo.no_such_name  # noqa: B018
+
+
+@pytest.mark.parametrize("params", [{"max_tokens": 4}, "x", 3, [None], ["x"], (p for p in [GREEDY])])
+def test_parameters_of_another_type_are_refused(llm, params):
+    with pytest.raises(ValidationError, match="sampling_params: must be"):
+        llm.generate(["a"], params, use_tqdm=False)
+
+
+@pytest.mark.parametrize("priority", [1, ["x"], [None], [1.5]])
+def test_priorities_of_another_type_are_refused(llm, priority):
+    with pytest.raises(ValidationError, match="priority: must be"):
+        llm.generate(["a"], GREEDY, use_tqdm=False, priority=priority)
+
+
+def test_a_call_inside_a_call_is_refused_and_the_engine_goes_on(llm):
+    class Nesting:
+        def __init__(self, **options):
+            pass
+
+        def update(self, n=1):
+            llm.generate("inner", GREEDY, use_tqdm=False)
+
+        def set_postfix_str(self, text):
+            pass
+
+        def close(self):
+            pass
+
+    expected = ids_of(llm.generate(["a", "b"], [GREEDY, LONG], use_tqdm=False))
+    with pytest.raises(ValidationError, match="generating already"):
+        llm.generate(["a", "b"], [GREEDY, LONG], use_tqdm=Nesting)
+    assert ids_of(llm.generate(["a", "b"], [GREEDY, LONG], use_tqdm=False)) == expected
+
+
+def test_threads_that_call_at_once_get_their_texts_or_are_refused(llm):
+    expected = ids_of(llm.generate(["a", "b"], [GREEDY, LONG], use_tqdm=False))
+    found = []
+
+    def call():
+        with contextlib.suppress(ValidationError):
+            found.append(ids_of(llm.generate(["a", "b"], [GREEDY, LONG], use_tqdm=False)))
+
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found
+    assert all(ids == expected for ids in found)

@@ -71,16 +71,22 @@ def default_sampling_params(generation_config: Mapping[str, object]) -> Sampling
 
 
 def find_end_tokens(
-    tokenizer_eos: int | None, model_eos: tuple[int, ...], generation_config: Mapping[str, object]
+    tokenizer_eos: int | None,
+    model_eos: tuple[int, ...],
+    generation_config: Mapping[str, object],
+    *,
+    vocab_size: int,
 ) -> EndTokens:
-    """The tokenizer's end token is the primary one (else the model's first); all others become stop ids."""
+    """The tokenizer's end token is the primary one (else the model's first); all others become stop ids.
+
+    Ids that the logits do not have can never be written and are left out.
+    """
     configured = generation_config.get("eos_token_id")
     more = configured if isinstance(configured, list | tuple) else () if configured is None else (configured,)
-    ids = list(dict.fromkeys([*model_eos, *(token_id for token_id in more if isinstance(token_id, int))]))
-    primary = tokenizer_eos if tokenizer_eos is not None else ids[0] if ids else None
-    if primary is None:
-        return EndTokens(eos=())
-    return EndTokens(eos=(primary,), stop=tuple(token_id for token_id in ids if token_id != primary))
+    first = () if tokenizer_eos is None else (tokenizer_eos,)
+    found = dict.fromkeys([*first, *model_eos, *(token_id for token_id in more if isinstance(token_id, int))])
+    ids = tuple(token_id for token_id in found if 0 <= token_id < vocab_size)
+    return EndTokens(eos=ids[:1], stop=ids[1:])
 
 
 def apply_end_tokens(params: SamplingParams, end: EndTokens) -> tuple[SamplingParams, tuple[int, ...]]:

@@ -47,7 +47,10 @@ def load_front_parts(config: EngineConfig, checkpoint: Checkpoint) -> FrontParts
         defaults=ModelDefaults(
             sampling=default_sampling_params(generation_config),
             end_tokens=find_end_tokens(
-                tokenizer.eos_token_id if tokenizer else None, checkpoint.spec.eos_token_ids, generation_config
+                tokenizer.eos_token_id if tokenizer else None,
+                checkpoint.spec.eos_token_ids,
+                generation_config,
+                vocab_size=checkpoint.spec.vocab_size,
             ),
             chat_template=read_chat_template(options.chat_template),
         ),

@@ -81,7 +81,7 @@ def list_prompts(prompts: PromptType | Sequence[PromptType]) -> list[PromptType]
             parameter="prompts",
             value=prompts,
         )
-    return list(prompts)
+    return list(cast(Iterable[PromptType], prompts))
 
 
 def list_conversations(
@@ -227,7 +227,7 @@ def _check_options(options: ChatOptions) -> None:
     taken = sorted(_TEMPLATE_VARIABLES.intersection(variables))
     if taken:
         raise ValidationError(
-            f"chat_template_kwargs: {', '.join(taken)} cannot be set here: use the parameter of that name, if there is one",
+            f"chat_template_kwargs: {', '.join(taken)} cannot be set here, only by parameters of their own",
             parameter="chat_template_kwargs",
             value=taken,
         )

@@ -22,11 +22,16 @@ def test_the_models_sampling_defaults_apply_and_other_keys_do_not():
 
 
 def test_the_tokenizers_end_is_primary_and_the_others_stop():
-    found = find_end_tokens(7, (1, 2), {"eos_token_id": [2, 7, 9]})
+    found = find_end_tokens(7, (1, 2), {"eos_token_id": [2, 7, 9]}, vocab_size=10)
     assert found == EndTokens(eos=(7,), stop=(1, 2, 9))
-    assert find_end_tokens(None, (1, 2), {}) == EndTokens(eos=(1,), stop=(2,))
-    assert find_end_tokens(None, (), {"eos_token_id": 5}) == EndTokens(eos=(5,))
-    assert find_end_tokens(None, (), {}) == EndTokens(eos=())
+    assert find_end_tokens(None, (1, 2), {}, vocab_size=10) == EndTokens(eos=(1,), stop=(2,))
+    assert find_end_tokens(None, (), {"eos_token_id": 5}, vocab_size=10) == EndTokens(eos=(5,))
+    assert find_end_tokens(None, (), {}, vocab_size=10) == EndTokens(eos=())
+
+
+def test_ends_that_the_logits_do_not_have_are_left_out():
+    found = find_end_tokens(320, (2, 99999), {"eos_token_id": [-1, 3]}, vocab_size=320)
+    assert found == EndTokens(eos=(2,), stop=(3,))
 
 
 def test_end_tokens_join_the_callers_stop_tokens_without_doubles():

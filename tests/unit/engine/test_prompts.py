@@ -85,3 +85,37 @@ def test_a_malformed_message_is_named_by_its_place(messages):
 def test_opening_a_turn_and_continuing_one_exclude_each_other():
     with pytest.raises(ValidationError, match="exclude each other"):
         render_chat([{"role": "user", "content": "a"}], TOKENIZER, ChatOptions(continue_final_message=True))
+
+
+@pytest.mark.parametrize("prompts", [None, 5, b"text"])
+def test_what_is_no_prompt_and_no_list_is_refused_by_type(prompts):
+    with pytest.raises(ValidationError, match=f"prompts of type {type(prompts).__name__}"):
+        list_prompts(prompts)
+
+
+def test_keys_of_a_prompt_that_are_no_texts_are_unknown():
+    with pytest.raises(ValidationError, match="unknown keys"):
+        read_prompt({1: 2, "a": 3}, None)
+
+
+@pytest.mark.parametrize("messages", [None, "hi", {"role": "user", "content": "hi"}])
+def test_what_is_no_list_of_messages_is_refused_by_type(messages):
+    with pytest.raises(ValidationError, match=f"messages of type {type(messages).__name__}"):
+        list_conversations(messages)
+
+
+@pytest.mark.parametrize(
+    ("options", "parameter"),
+    [
+        ({"template_kwargs": {"messages": []}}, "chat_template_kwargs"),
+        ({"template_kwargs": {"tokenize": True}}, "chat_template_kwargs"),
+        ({"template_kwargs": {"self": 1}}, "chat_template_kwargs"),
+        ({"template_kwargs": {1: 2}}, "chat_template_kwargs"),
+        ({"template_kwargs": [1]}, "chat_template_kwargs"),
+        ({"chat_template": 5}, "chat_template"),
+    ],
+)
+def test_chat_options_that_cannot_reach_the_template_are_refused(options, parameter):
+    with pytest.raises(ValidationError) as caught:
+        render_chat([{"role": "user", "content": "hi"}], ByteTokenizer(), ChatOptions(**options))
+    assert caught.value.parameter == parameter
