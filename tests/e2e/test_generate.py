@@ -8,8 +8,11 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
-from fakes.hf_folder import write_hf_folder
+from fakes.hf_folder import write_hf_folder, write_safetensors
+from fakes.tiny_models import LLAMA
+from fakes.tiny_weights import tiny_tensors
 
 OCTAVO = [sys.executable, "-m", "octavo.cli.main"]
 SMALL = ["--num-gpu-blocks-override", "40", "--max-num-seqs", "4", "--max-num-batched-tokens", "64"]
@@ -80,3 +83,20 @@ def test_the_basic_example_runs(smollm2_path, pytestconfig):
     done = subprocess.run([sys.executable, example], capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count(" -> ") == 3
+
+
+def test_an_answer_that_ends_with_an_error_is_a_failure(tmp_path):
+    tensors = dict(tiny_tensors(LLAMA, 1))
+    tensors["model.norm.weight"][0] = np.nan
+    folder = write_hf_folder(tmp_path / "broken")
+    write_safetensors(folder / "model.safetensors", tensors)
+    done = run("generate", "--model", str(folder), *SMALL, "hi")
+    assert done.returncode == 1
+    assert "not finite" in done.stderr
+
+
+def test_without_prompt_and_standard_input_it_says_what_to_do(folder):
+    command = f"{sys.executable} -m octavo.cli.main generate --model {folder} <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "give a prompt" in done.stderr.splitlines()[-1]

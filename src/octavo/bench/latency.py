@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from octavo.base.errors import ValidationError
 from octavo.bench.samples import Generate, RandomShape, draw_random
 from octavo.proto.sampling import SamplingParams
 
@@ -19,7 +20,7 @@ PERCENTAGES = (10, 25, 50, 75, 90, 99)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyOptions:
-    """What is run. Lengths in tokens."""
+    """What is run. Lengths in tokens. Raises ValidationError for what cannot be."""
 
     input_len: int = 32
     output_len: int = 128
@@ -28,6 +29,13 @@ class LatencyOptions:
     num_iters_warmup: int = 10
     num_iters: int = 30
     detokenize: bool = True
+
+    def __post_init__(self) -> None:
+        for name, least in (("input_len", 1), ("output_len", 1), ("batch_size", 1), ("n", 1), ("num_iters_warmup", 0)):
+            value = getattr(self, name)
+            if value < least:
+                flag = "--" + name.replace("_", "-")
+                raise ValidationError(f"{flag}={value}: must be at least {least}", parameter=name, value=value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

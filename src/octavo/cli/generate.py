@@ -1,7 +1,8 @@
 """`octavo generate`: answer one prompt; the text on stdout as it comes, timings on stderr.
 
 Owns: reading the prompt, showing the answer.   Does not own: anything about generating it.
-Ctrl-C ends between two steps, leaves what was written on the screen, and exits with 130.
+Ctrl-C ends between two steps, leaves what was written on the screen, and exits with 130. An answer that ended with an
+error exits with 1.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from octavo.cli.engine_flags import add_engine_flags, config_from_args
 from octavo.cli.parser import UsageError
 
 DEFAULT_MAX_TOKENS = 256
+EXIT_FAILED = 1
 _SAMPLING_FLAGS: dict[str, tuple[Callable[[str], Any], str]] = {
     "temperature": (float, "0 takes the most probable token each time (default: 0)"),
     "top-p": (float, "sample from the smallest set of tokens with this probability (default: 1)"),
@@ -58,13 +60,13 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(_as_json(output), ensure_ascii=False))
     print(_describe(output), file=sys.stderr)
-    return 0
+    return EXIT_FAILED if output.outputs[0].finish_reason == "error" else 0
 
 
 def _read_prompt(given: str | None) -> str:
     if given is not None:
         return given
-    if sys.stdin.isatty():
+    if sys.stdin is None or sys.stdin.isatty():
         raise UsageError('give a prompt: octavo generate "What is the capital of France?", or pipe one in')
     return sys.stdin.read()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -48,9 +49,13 @@ COMMANDS: dict[str, Command] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that cannot show a character of an answer gets a ?, not a traceback.
+        sys.stdout.reconfigure(errors="replace")
     try:
         code = dispatch(list(sys.argv[1:] if argv is None else argv))
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return code
     except (ConfigError, UsageError) as error:
         print_error(error)
@@ -61,9 +66,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader is gone (`octavo models | head`); keep the interpreter from complaining when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader is gone (`octavo models | head`).
+        _drop_output()
         return EXIT_FAILED
+    except OSError as error:
+        print_error(OctavoError(str(error)))
+        return EXIT_FAILED
+
+
+def _drop_output() -> None:
+    """Throw away what standard output has not taken; keeps the interpreter from complaining when it flushes."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def dispatch(argv: list[str]) -> int:
@@ -104,8 +117,9 @@ def parse(name: str, module: ModuleType, argv: Sequence[str]) -> argparse.Namesp
     """A command's arguments. Raises UsageError, or ConfigError with everything that is wrong."""
     parser = CommandParser(prog=f"octavo {name}", description=COMMANDS[name].summary.capitalize() + ".")
     module.add_arguments(parser)
-    args, unknown = parser.parse_known_args(normalize_argv(argv))
-    problems = unknown_problems(parser, unknown)
+    words = normalize_argv(argv)
+    args, unknown = parser.parse_known_args(words)
+    problems = unknown_problems(parser, unknown, words)
     if problems:
         if hasattr(args, "print_config"):
             try:
@@ -127,7 +141,11 @@ def overview() -> str:
 
 def print_error(error: OctavoError) -> None:
     """The error on stderr, cause and remedy last; no traceback: nobody needs our stack to fix an option."""
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _drop_output()
     print("\n".join(f"octavo: {line}" for line in str(error).splitlines() if line.strip()), file=sys.stderr)
 
 

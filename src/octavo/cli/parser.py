@@ -134,10 +134,11 @@ def describe_option(option: Option) -> str:
 
 
 def normalize_argv(argv: Sequence[str]) -> list[str]:
-    """`--max_model_len` as `--max-model-len`, and switches that know `auto` with an explicit value.
+    """`--max_model_len` as `--max-model-len`, and flags that argparse would misread with an explicit value.
 
-    Such a switch may stand alone (`--async-scheduling`) or be followed by auto; written `--flag=true` it cannot take
-    the positional argument behind it for its value.
+    A switch that knows `auto` may stand alone (`--async-scheduling`) or be followed by auto; written `--flag=true` it
+    cannot take the positional argument behind it for its value. Flags of vLLM that are not here keep their value,
+    which would be taken for the positional argument.
     """
     tri_state = {
         option.flag for option in all_options().values() if option.declaration.kind == "switch" and option.has_auto
@@ -153,21 +154,28 @@ def normalize_argv(argv: Sequence[str]) -> list[str]:
             flag = flag.replace("_", "-")
             if flag in tri_state and not equals:
                 equals, value = "=", rest.pop(0) if rest and rest[0] == "auto" else "true"
+            elif _is_valued_elsewhere(flag) and not equals and rest and not _is_flag(rest[0]):
+                equals, value = "=", rest.pop(0)
             word = flag + equals + value
         out.append(word)
     return out
 
 
-def unknown_problems(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> list[ConfigProblem]:
-    """What is wrong with the words that the parser did not take: each with the flag that was meant, if one is near."""
+def unknown_problems(
+    parser: argparse.ArgumentParser, unknown: Sequence[str], argv: Sequence[str]
+) -> list[ConfigProblem]:
+    """What is wrong with the words that the parser did not take: each with the flag that was meant, if one is near.
+
+    argv: all words. A flag's value is looked up there, as the parser may have taken it for a positional argument.
+    """
     known = list(_all_flags(parser))
     has_engine = "--max-model-len" in known
     problems = []
     for index, word in enumerate(unknown):
         if _is_flag(word):
             flag, equals, value = word.partition("=")
-            follows = unknown[index + 1] if index + 1 < len(unknown) and not _is_flag(unknown[index + 1]) else None
-            shown = value if equals else follows
+            behind = argv[argv.index(word) + 1 :] if word in argv else []
+            shown = value if equals else next((word for word in behind[:1] if not _is_flag(word)), None)
             name = flag.lstrip("-").replace("-", "_")
             if name in NOT_HERE and has_engine:
                 if not is_without_effect(name, shown):
@@ -177,6 +185,12 @@ def unknown_problems(parser: argparse.ArgumentParser, unknown: Sequence[str]) ->
         elif index == 0 or not _is_flag(unknown[index - 1]):
             problems.append(ConfigProblem("argument", word, f"is one too many; see {parser.prog} --help"))
     return problems
+
+
+def _is_valued_elsewhere(flag: str) -> bool:
+    """True for a flag of vLLM that we do not have and that takes a value."""
+    name = flag.lstrip("-").replace("-", "_")
+    return name in NOT_HERE and not any(isinstance(value, bool) for value in NOT_HERE[name][0])
 
 
 def _is_flag(word: str) -> bool:

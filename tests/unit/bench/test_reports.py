@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from octavo.base.errors import ConfigError
+from octavo.base.errors import ConfigError, ValidationError
 from octavo.bench.latency import LatencyOptions, LatencyReport, run_latency
 from octavo.bench.samples import Sample
 from octavo.bench.throughput import ThroughputReport, run_throughput
@@ -78,3 +78,11 @@ def test_the_throughput_report_has_vllms_keys_and_line():
 def test_an_empty_dataset_is_refused():
     with pytest.raises(ConfigError, match="no requests"):
         run_throughput(FakeGenerate(), [])
+
+
+@pytest.mark.parametrize("name", ["input_len", "output_len", "batch_size", "n"])
+def test_a_latency_run_of_nothing_is_refused_by_its_flag(name):
+    with pytest.raises(ValidationError, match="--" + name.replace("_", "-") + "=0: must be at least 1"):
+        LatencyOptions(**{name: 0})
+    with pytest.raises(ValidationError, match="--num-iters-warmup=-1"):
+        LatencyOptions(num_iters_warmup=-1)

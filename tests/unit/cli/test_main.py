@@ -1,7 +1,9 @@
+import io
 import json
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 from fakes.model_facts import llama_facts, machine_facts
@@ -31,10 +33,6 @@ def test_no_command_and_help_show_the_commands(capsys):
 def test_version(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"octavo {octavo.__version__}\n"
-
-
-def test_a_server_is_not_offered():
-    assert "serve" not in COMMANDS
 
 
 def test_a_command_that_does_not_exist_suggests_the_near_one(capsys):
@@ -148,3 +146,30 @@ def test_log_options_take_effect_before_a_command_runs(command, capsys):
     assert json.loads(line)["message"] == "hello"
     assert main(["try", "--log-level", "error"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_file_that_cannot_be_written_is_one_line(command, capsys):
+    def run(args):
+        print("the result")
+        Path("/nonexistent/x.json").write_text("")
+
+    command.run = run
+    assert main(["try"]) == 1
+    out, err = capsys.readouterr()
+    assert out == "the result\n"
+    assert err.splitlines() == ["octavo: [Errno 2] No such file or directory: '/nonexistent/x.json'"]
+
+
+@pytest.mark.parametrize(("redirection", "code"), [(">&-", 0), ("> /dev/full", 1), ("<&- >&- 2>&-", 0)])
+def test_an_output_that_takes_nothing_is_no_traceback(redirection, code):
+    command = f"{sys.executable} -m octavo.cli.main --version {redirection}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+
+
+def test_a_terminal_that_cannot_show_a_character_gets_another(command, monkeypatch):
+    output = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", output)
+    command.run = lambda args: print("é") or 0
+    assert main(["try"]) == 0
+    assert output.buffer.getvalue() == b"?\n"

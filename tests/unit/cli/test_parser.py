@@ -89,12 +89,12 @@ def test_words_are_normalized(argv, expected):
 
 
 def problems(parser, *argv):
-    return [str(problem) for problem in unknown_problems(parser, parser.parse_known_args(argv)[1])]
+    return [str(problem) for problem in unknown_problems(parser, parser.parse_known_args(argv)[1], argv)]
 
 
 def test_unknown_flags_suggest_flags_of_the_command_and_of_the_engine(parser):
     assert problems(parser, "--max-token=3") == ["--max-token='3': is not an option; did you mean --max-tokens?"]
-    assert problems(parser, "--sed", "3") == ["--sed: is not an option; did you mean --seed?"]
+    assert problems(parser, "--sed", "3") == ["--sed='3': is not an option; did you mean --seed?"]
     assert problems(parser, "-x") == ["-x: is not an option; see --help=all"]
 
 
@@ -125,4 +125,17 @@ def test_nested_commands_have_the_same_help_and_engine_flags():
     assert "--help=GROUP" in nested.help_on("short")
     assert problems(parser, "latency", "--quantization", "awq") == [
         "--quantization='awq': the format is read from the files; leave it out"
+    ]
+
+
+def test_a_flag_of_vllm_that_is_not_here_keeps_its_value_to_itself(parser):
+    argv = normalize_argv(["--kv_cache_dtype", "auto", "hello"])
+    assert parser.parse_known_args(argv)[1] == ["--kv-cache-dtype=auto"]
+    assert problems(parser, *argv) == []
+    assert "='3'" in problems(parser, *normalize_argv(["--swap-space", "3", "hello"]))[0]
+
+
+def test_an_unknown_flag_is_shown_with_its_own_value(parser):
+    assert problems(parser, "--max-modl-len", "5", "hello") == [
+        "--max-modl-len='5': is not an option; did you mean --max-model-len?"
     ]
