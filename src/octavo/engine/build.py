@@ -28,6 +28,7 @@ from octavo.engine.front_parts import load_front_parts, make_inputs, open_model
 from octavo.engine.frontend import FrontEnd
 from octavo.engine.inputs import InputProcessor
 from octavo.engine.outputs import OutputProcessor
+from octavo.engine.startup_log import startup_lines
 from octavo.engine.timeline import Timeline
 from octavo.executor.interface import Executor
 from octavo.loading import Checkpoint, Tokenizer
@@ -146,11 +147,14 @@ def _load_executor(
     for plan in make_warmup_plans(resolved.cache.spec, **limits):
         executor.submit(plan).result()
     timeline.mark("warm-up")
-    if resolved.disable_log_stats:
-        return executor, StepMeter()
-    rates = measure_rates(ops, num_threads=kernels.num_threads)
-    timeline.mark("rates")
-    return executor, StepMeter(MachineRates(bytes_per_s=rates.bytes_per_s, flops_per_s=rates.flops_per_s))
+    rates = None
+    if not resolved.disable_log_stats:
+        measured = measure_rates(ops, num_threads=kernels.num_threads)
+        rates = MachineRates(bytes_per_s=measured.bytes_per_s, flops_per_s=measured.flops_per_s)
+        timeline.mark("rates")
+    for line in startup_lines(resolved, timeline.phases):
+        logger.info(line)
+    return executor, StepMeter(rates)
 
 
 def _make_core(
