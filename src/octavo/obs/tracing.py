@@ -6,6 +6,7 @@ The OpenTelemetry packages are the extra `otel`, imported only when an endpoint 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 MAX_REMEMBERED = 65536
 """Requests whose parent span is remembered; the oldest is forgotten first."""
+
+
+FLUSH_TIMEOUT_S = 2.0
 
 
 class RequestTracer:
@@ -53,9 +57,12 @@ class RequestTracer:
         span.set_attributes(_attributes(record, self._model_name))
         span.end(end_time=_nanoseconds(max(item.finished_s for item in record.sequences) + offset_s))
 
-    def shutdown(self) -> None:
-        """Send what is still here and end."""
-        self._provider.shutdown()
+    def shutdown(self, timeout_s: float = FLUSH_TIMEOUT_S) -> None:
+        """Send what is still here and end; what does not go out in time is lost."""
+        # Exporters retry for as long as they see fit, in the caller's thread.
+        thread = threading.Thread(target=self._provider.shutdown, name="octavo-traces", daemon=True)
+        thread.start()
+        thread.join(timeout_s)
 
 
 def make_tracer(endpoint: str, model_name: str) -> RequestTracer:

@@ -79,9 +79,11 @@ class Exchange:
 
     @property
     def request_id(self) -> str:
-        """The id that was chosen, or a random one."""
+        """The id that was chosen; before that the header's where it is fit for logs, or a random one."""
         if self._request_id is None:
-            self._request_id = secrets.token_hex(16)
+            header = self.header(b"x-request-id")
+            is_fit = header is not None and _SAFE_ID.fullmatch(header)
+            self._request_id = header if header is not None and is_fit else secrets.token_hex(16)
         return self._request_id
 
     async def reply(

@@ -115,6 +115,12 @@ def test_s80_prompts_stay_out_of_the_log_and_ids_within_their_line(suite):
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", log)
 
 
+def test_s80_the_line_of_a_refused_request_has_its_id(suite):
+    with suite.case():
+        assert suite.server.post(COMPLETIONS, b"{bad", {"x-request-id": "an-id-of-mine"}).status == 400
+    assert suite.server.log.count("request_id=an-id-of-mine ") == 1
+
+
 def test_s80_prompts_that_are_logged_are_cut_and_escaped(guarded):
     log_start = len(guarded.log)
     prompt = "words in the log\r\nINFO forged\x1b[31m" + "x" * 300

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 
 import pytest
 
@@ -109,3 +111,13 @@ def test_the_missing_package_is_one_clear_line(monkeypatch):
         make_tracer("http://127.0.0.1:4317", "m")
     assert str(caught.value).count("\n") == 0
     assert "pip install 'octavo[otel]'" in str(caught.value)
+
+
+def test_a_collector_that_does_not_answer_holds_up_no_shutdown(traced):
+    tracer, _ = traced
+    blocked = threading.Event()
+    tracer._provider.shutdown = blocked.wait
+    started = time.monotonic()
+    tracer.shutdown(timeout_s=0.01)
+    assert time.monotonic() - started < 1.0
+    blocked.set()
