@@ -1,4 +1,5 @@
 # make demo   set everything up and answer a prompt with the default model
+# make serve  set everything up and serve the default model at http://127.0.0.1:8000
 # make test   set everything up and run the default tests
 # make check  formatting, lint, types, import edges, sizes
 SHELL := /bin/bash
@@ -8,7 +9,7 @@ BIN := $(VENV)/bin
 MODEL := smollm2-135m-instruct
 NATIVE_SOURCES := $(shell find native -type f 2>/dev/null)
 
-.PHONY: demo test test-slow check format bench-scheduler install-size clean
+.PHONY: demo serve test test-slow check format bench-scheduler install-size clean
 
 $(BIN)/python:
 	@$(PYTHON) tools/check_toolchain.py
@@ -32,6 +33,10 @@ $(VENV)/.dev: $(VENV)/.installed
 demo: $(VENV)/.installed
 	$(BIN)/octavo pull $(MODEL)
 	$(BIN)/octavo generate --model $(MODEL) "What is the capital of France?"
+
+serve: $(VENV)/.installed
+	$(BIN)/octavo pull $(MODEL)
+	$(BIN)/octavo serve $(MODEL) $(SERVE_ARGS)
 
 test: $(VENV)/.dev
 	$(BIN)/octavo pull $(MODEL)
