@@ -49,7 +49,7 @@ def compare_with_oracle(
         problems = [
             f"{where}: token {listed} has logprob {logprobs[position].get(listed)}, the oracle {value}"
             for listed, value in top
-            if not abs(logprobs[position].get(listed, float("inf")) - value) <= LOGPROB_TOLERANCE
+            if not abs(logprobs[position].get(listed, float("inf")) - value) <= tolerance
         ]
         if problems:
             return problems

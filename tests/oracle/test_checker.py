@@ -43,3 +43,9 @@ def test_the_stored_files_are_consistent(model: str) -> None:
         assert len(item["top_logprobs"]) == len(item["output_token_ids"]) > 0
         logprobs = [{token_id: value for token_id, value in top} for top in item["top_logprobs"]]  # noqa: C416
         assert compare_with_oracle(item, item["output_token_ids"], logprobs) == []
+
+
+def test_the_tolerance_is_the_callers() -> None:
+    off = [{5: -0.1005, 9: -2.0}, *GOOD[1:]]
+    assert compare_with_oracle(ITEM, [5, 6, 7], off) == []
+    assert compare_with_oracle(ITEM, [5, 6, 7], off, tolerance=1e-4) != []
