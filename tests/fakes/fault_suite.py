@@ -73,7 +73,7 @@ def request_bytes(body: dict, path: str = COMPLETIONS, headers: str = "") -> byt
 
 def leave(server: LiveServer, body: dict, *, after_bytes: int = 0, after_s: float = 0.0) -> None:
     """Send a request and go away once so much of the answer has come."""
-    with server.connection() as sock:
+    with server.connection(30.0) as sock:
         sock.sendall(request_bytes(body))
         got = 0
         while got < after_bytes and (part := sock.recv(64)):

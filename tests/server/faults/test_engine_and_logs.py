@@ -25,7 +25,7 @@ def test_f30_a_request_leaves_the_engine_with_its_client(suite):
             {"body": long | {"n": 8, "temperature": 1}, "after_s": 0.05},
             {"body": {"max_tokens": 1, "stream": True}, "after_bytes": 200},
         ]
-        list(pool.map(lambda way: leave(suite.server, **way), ways * 8))
+        list(pool.map(lambda way: leave(suite.server, **way), ways * 4))
         started = time.monotonic()
         until(lambda: suite.server.get("/load").json["server_load"] <= 1, 5.0, "only the canary is served")
         assert time.monotonic() - started < 4.0
