@@ -9,6 +9,7 @@ Exit codes: 0 done, 1 failed, 2 wrong options or usage, 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import io
 import os
@@ -146,7 +147,8 @@ def print_error(error: OctavoError) -> None:
             sys.stdout.flush()
         except OSError:
             _drop_output()
-    print("\n".join(f"octavo: {line}" for line in str(error).splitlines() if line.strip()), file=sys.stderr)
+    with contextlib.suppress(OSError):  # a closed stderr: nobody is there to be told
+        print("\n".join(f"octavo: {line}" for line in str(error).splitlines() if line.strip()), file=sys.stderr)
 
 
 if __name__ == "__main__":
