@@ -40,9 +40,6 @@ def run(args: argparse.Namespace) -> int:
 def _run_in_process(args: argparse.Namespace) -> int:
     from octavo.llm import LLM
 
-    if args.benchmark == "latency" and args.config is None and not hasattr(args, "enable_prefix_caching"):
-        # Every iteration repeats the same prompts: with cached prefixes all but the first would skip them.
-        args.enable_prefix_caching = False
     config = config_from_args(args)
     with LLM.from_config(config) as llm:
         report = _IN_PROCESS[args.benchmark](llm, args)
@@ -52,11 +49,11 @@ def _run_in_process(args: argparse.Namespace) -> int:
     return 0
 
 
-def _add_common_flags(parser: argparse.ArgumentParser) -> None:
+def _add_common_flags(parser: argparse.ArgumentParser, **engine_defaults: object) -> None:
     parser.add_argument("--n", type=int, default=1, metavar="N", help="sequences per prompt (default: 1)")
     parser.add_argument("--output-json", metavar="FILE", help="write the results as JSON")
     parser.add_argument("--disable-detokenize", action="store_true", help="make no text of the output tokens")
-    add_engine_flags(parser)
+    add_engine_flags(parser, defaults=engine_defaults)
 
 
 def _add_latency_flags(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +65,8 @@ def _add_latency_flags(parser: argparse.ArgumentParser) -> None:
         ("--num-iters", 30, "measured iterations"),
     ):
         parser.add_argument(flag, type=int, default=default, metavar="N", help=f"{text} (default: {default})")
-    _add_common_flags(parser)
+    # Every iteration repeats the same prompts: with cached prefixes all but the first would skip them.
+    _add_common_flags(parser, enable_prefix_caching=False)
 
 
 def _add_throughput_flags(parser: argparse.ArgumentParser) -> None:
@@ -122,6 +120,11 @@ def _run_latency(llm: Any, args: argparse.Namespace) -> Any:
 
 
 def _run_throughput(llm: Any, args: argparse.Namespace) -> Any:
+    for flag, value in (("--input-len", args.input_len), ("--output-len", args.output_len)):
+        if value is not None and value < 1:
+            raise UsageError(f"{flag}={value}: must be at least 1")
+    if not 0.0 <= args.random_range_ratio < 1.0:
+        raise UsageError(f"--random-range-ratio={args.random_range_ratio}: must be from 0 to below 1")
     from octavo.bench.throughput import run_throughput
 
     return run_throughput(llm.generate, _load_samples(llm, args), n=args.n, detokenize=not args.disable_detokenize)
@@ -133,8 +136,8 @@ def _load_samples(llm: Any, args: argparse.Namespace) -> Any:
     seed = llm.config.options.model.seed
     if args.dataset_name == "random":
         shape = RandomShape(
-            input_len=args.input_len or RANDOM_INPUT_LEN,
-            output_len=args.output_len or RANDOM_OUTPUT_LEN,
+            input_len=RANDOM_INPUT_LEN if args.input_len is None else args.input_len,
+            output_len=RANDOM_OUTPUT_LEN if args.output_len is None else args.output_len,
             range_ratio=args.random_range_ratio,
             prefix_len=args.prefix_len,
         )
@@ -144,7 +147,8 @@ def _load_samples(llm: Any, args: argparse.Namespace) -> Any:
     path, encode = Path(args.dataset_path), llm.get_tokenizer().encode
     if args.dataset_name == "sharegpt":
         return read_sharegpt(path, args.num_prompts, encode=encode, output_len=args.output_len, seed=seed)
-    return read_custom(path, args.num_prompts, encode=encode, output_len=args.output_len or CUSTOM_OUTPUT_LEN)
+    output_len = CUSTOM_OUTPUT_LEN if args.output_len is None else args.output_len
+    return read_custom(path, args.num_prompts, encode=encode, output_len=output_len)
 
 
 def _run_workloads(llm: Any, args: argparse.Namespace) -> Any:

@@ -6,7 +6,7 @@ A command with an engine calls `add_engine_flags(parser)` in its add_arguments a
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from octavo.config.load import load_config
@@ -33,9 +33,14 @@ class _SwitchAction(argparse.Action):
         setattr(namespace, self.dest, False if is_off else values if isinstance(values, str) else True)
 
 
-def add_engine_flags(parser: argparse.ArgumentParser, *, usage: Usage = "offline") -> None:
-    """Add all engine options, `--config` and `--print-config`; for a server also the server's."""
-    parser.set_defaults(usage=usage)
+def add_engine_flags(
+    parser: argparse.ArgumentParser, *, usage: Usage = "offline", defaults: Mapping[str, object] | None = None
+) -> None:
+    """Add all engine options, `--config` and `--print-config`; for a server also the server's.
+
+    defaults: what this command uses in place of the schema's defaults.
+    """
+    parser.set_defaults(usage=usage, engine_defaults=defaults or {})
     sources = parser.add_argument_group("Configuration")
     sources.add_argument("--config", metavar="FILE", help="YAML file of options; flags and OCTAVO_* win over it")
     sources.add_argument(
@@ -67,6 +72,7 @@ def config_from_args(args: argparse.Namespace) -> EngineConfig:
         usage=getattr(args, "usage", "offline"),
         config_file=getattr(args, "config", None),
         label=lambda name: "--" + name.replace("_", "-"),
+        defaults=getattr(args, "engine_defaults", None),
     )
 
 

@@ -6,11 +6,8 @@ Owns: the positional model, the log level of the HTTP server.   Does not own: se
 from __future__ import annotations
 
 import argparse
-import logging
 
 from octavo.cli.engine_flags import add_engine_flags, config_from_args
-
-_LEVELS = {"trace": logging.DEBUG}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,11 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from octavo.server.server import serve
+    from octavo.server.server import serve, set_http_log_level
 
     config = config_from_args(args)
-    level = config.server.uvicorn_log_level
-    logging.getLogger("octavo.server").setLevel(_LEVELS.get(level, level.upper()))
+    set_http_log_level(config.server.uvicorn_log_level)
     if args.pull:
         from octavo.cli.pull import pull_if_alias
 

@@ -29,14 +29,16 @@ def load_config(
     config_file: str | Path | None = None,
     env: Mapping[str, str] | None = None,
     label: Callable[[str], str] = str,
+    defaults: Mapping[str, object] | None = None,
 ) -> EngineConfig:
     """The configuration asked for by `given` (option name -> raw value), the file and the environment.
 
     A value of None means "not given". `label` makes the name that a problem in `given` is reported under (the command
-    line passes one that makes flags). `env` defaults to the process's environment.
+    line passes one that makes flags). `env` defaults to the process's environment. `defaults` stand in for the
+    schema's: every other source wins over them.
     Raises ConfigError with every problem found: unknown names, malformed values, values that do not go together.
     """
-    values: dict[str, object] = {}
+    values: dict[str, object] = dict(defaults or {})
     problems: list[ConfigProblem] = []
     if config_file is not None:
         path = Path(config_file)

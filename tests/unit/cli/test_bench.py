@@ -55,3 +55,35 @@ def test_throughput_reads_custom_prompts(folder, tmp_path, capsys):
 def test_a_dataset_file_that_is_missing_from_the_flags_is_asked_for(folder, capsys):
     assert main(["bench", "throughput", "--model", folder, *SMALL, "--dataset-name", "sharegpt"]) == 2
     assert "--dataset-path" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--input-len", "0"], "--input-len=0"),
+        (["--output-len", "-1"], "--output-len=-1"),
+        (["--random-range-ratio", "5"], "--random-range-ratio=5.0"),
+    ],
+)
+def test_lengths_that_make_no_request_are_refused_by_flag(folder, capsys, words, named):
+    assert main(["bench", "throughput", "--model", folder, *SMALL, *words]) == 2
+    assert named in capsys.readouterr().err
+
+
+def printed_config(words, capsys):
+    assert main(["bench", "latency", *words, "--print-config"]) == 0
+    return capsys.readouterr().out
+
+
+def test_latency_caches_no_prefixes_unless_asked(folder, tmp_path, capsys):
+    file = tmp_path / "c.yaml"
+    file.write_text("max_model_len: 32\n")
+    words = ["--model", folder, *SMALL, "--config", str(file)]
+    assert "enable_prefix_caching: false" in printed_config(words, capsys)
+    assert "enable_prefix_caching: true" in printed_config([*words, "--enable-prefix-caching"], capsys)
+
+
+def test_a_file_wins_over_the_default_of_latency(folder, tmp_path, capsys):
+    file = tmp_path / "c.yaml"
+    file.write_text("enable_prefix_caching: true\n")
+    assert "enable_prefix_caching: true" in printed_config(["--model", folder, *SMALL, "--config", str(file)], capsys)
