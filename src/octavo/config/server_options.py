@@ -54,8 +54,8 @@ class ServerConfig:
         "Processes that serve HTTP.",
         kind="count",
         minimum=1,
-        maximum=1,
-        differs="Only 1 in this release: one front end keeps up with the engine on CPU.",
+        maximum=64,
+        differs="1 by default: one front end keeps up with an engine on CPU.",
     )
 
     # ---- who is let in ----------------------------------------------------------------------------------------------

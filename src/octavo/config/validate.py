@@ -93,6 +93,16 @@ def sockets_for_one_place(config: EngineConfig) -> Iterator[ConfigProblem]:
         yield ConfigProblem("uds", server.uds, "a unix socket has no HTTPS; leave out --ssl-certfile and --ssl-keyfile")
 
 
+def several_front_ends_need_processes(config: EngineConfig) -> Iterator[ConfigProblem]:
+    server = config.server
+    if server.in_process and server.api_server_count > 1:
+        yield ConfigProblem(
+            "api_server_count",
+            server.api_server_count,
+            "needs the engine in a process of its own; leave out --in-process",
+        )
+
+
 RULES: tuple[Rule, ...] = (
     one_worker,
     gpu_memory_needs_gpu,
@@ -103,4 +113,5 @@ RULES: tuple[Rule, ...] = (
     key_with_certificate,
     admin_port_needs_key,
     sockets_for_one_place,
+    several_front_ends_need_processes,
 )

@@ -9,12 +9,13 @@ ready any more, nothing new, what runs is finished within --shutdown-timeout. A 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
 import ssl
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from octavo.base.errors import EngineDeadError
 from octavo.base.log import get_logger
 from octavo.config.option import AUTO
 from octavo.config.schema import EngineConfig, all_options
+from octavo.config.server_options import HttpLogLevel
 from octavo.engine.async_llm import AsyncLLM
 from octavo.engine.async_options import AsyncOptions
 from octavo.server.admin import AdminApp
@@ -36,6 +38,8 @@ logger = get_logger(__name__)
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 FLUSH_TIMEOUT_S = 5.0
+EXIT_ENGINE_DEAD = 3
+"""Of a front end of several: the engine was given up, so that another front end would not help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,18 +78,23 @@ def serve(config: EngineConfig) -> int:
     logger.info("non-default args: %s", non_default(config))
     sockets = bind(config)
     try:
-        return _run_loop(Server(config, sockets).run())
+        if config.server.api_server_count > 1:
+            from octavo.server.launcher import Launcher
+
+            return run_loop(Launcher(config, sockets).run())
+        return run_loop(Server(config, sockets, Telemetry(config), engine_options(config)).run())
     finally:
         for path in (config.server.uds, config.server.admin_uds):
             if path is not None and os.path.exists(path):
                 os.unlink(path)
 
 
-def _run_loop(main: Any) -> int:
+def run_loop(main: Coroutine[Any, Any, int]) -> int:
+    """Run on uvloop until it returns."""
     import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return int(runner.run(main))
+        return runner.run(main)
 
 
 def non_default(config: EngineConfig) -> dict[str, object]:
@@ -99,32 +108,45 @@ def non_default(config: EngineConfig) -> dict[str, object]:
 
 
 class Server:
-    """One front end with its engine, in this process's event loop."""
+    """One front end: alone with its engine, or one of several that share one."""
 
-    def __init__(self, config: EngineConfig, sockets: Sockets) -> None:
+    def __init__(
+        self,
+        config: EngineConfig,
+        sockets: Sockets,
+        telemetry: Telemetry,
+        options: AsyncOptions,
+        *,
+        signals: Sequence[signal.Signals] = SIGNALS,
+    ) -> None:
         self._config = config
         self._sockets = sockets
-        self._telemetry = Telemetry(config)
+        self._telemetry = telemetry
+        self._signals = signals
         self._app = App(config.server, self._telemetry)
         self._http = HttpServer(self._app, HttpLimits.of(config.server))
         self._admin = HttpServer(
             AdminApp(lambda: self._app.service, config.server.admin_api_key), HttpLimits.of(config.server)
         )
-        self._engine = AsyncLLM(config, _engine_options(config), meter=self._telemetry.meter)
+        self._engine = AsyncLLM(config, options, meter=self._telemetry.meter)
+        self._is_alone = options.launcher_fd is None
         self._stop = asyncio.Event()
 
-    async def run(self) -> int:
-        """From listening to the end. Raises what the engine's start raises."""
+    async def run(self, on_ready: Callable[[], None] | None = None) -> int:
+        """From listening to the end; on_ready is called when it serves. Raises what the engine's start raises."""
         self._take_signals()
         await self._http.listen(self._sockets.public, self._sockets.tls)
         if self._sockets.admin is not None:
             await self._admin.listen(self._sockets.admin)
-        logger.info("listening on %s; requests get 503 until the model is loaded", self._sockets.url)
+        if self._is_alone:
+            logger.info("listening on %s; requests get 503 until the model is loaded", self._sockets.url)
         try:
-            if await self._first_of(self._engine.ready(), self._stop.wait()) == 1:
+            if await first_of(self._engine.ready(), self._stop.wait()) == 1:
                 return 0
             self._begin_serving()
-            if await self._first_of(self._stop.wait(), self._engine.wait_dead()) == 1:
+            if on_ready is not None:
+                on_ready()
+            if await first_of(self._stop.wait(), self._engine.wait_dead()) == 1:
                 raise EngineDeadError(f"the engine is dead and was given up: {self._engine.dead_error}")
             await self._drain()
         finally:
@@ -135,6 +157,8 @@ class Server:
         service = Service(self._engine, self._config.server, self._telemetry.tracer)
         self._telemetry.attach(self._engine)
         self._app.service = service
+        if not self._is_alone:
+            return
         logger.info("routes: %s", "; ".join(f"{path} ({methods})" for path, methods in self._app.routes))
         logger.info("serving %s on %s", ", ".join(service.model_names), self._sockets.url)
         logger.info("Application startup complete.")
@@ -153,22 +177,9 @@ class Server:
         await asyncio.gather(self._http.close(FLUSH_TIMEOUT_S), self._admin.close())
         self._telemetry.shutdown()
 
-    async def _first_of(self, *waits: Awaitable[Any]) -> int:
-        """Index of the one that ended first; the others are cancelled. Raises what it raised."""
-        tasks = [asyncio.ensure_future(wait) for wait in waits]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            index = next(i for i, task in enumerate(tasks) if task.done())
-            tasks[index].result()
-            return index
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
     def _take_signals(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in SIGNALS:
+        for number in self._signals:
             loop.add_signal_handler(number, self._on_signal, number)
 
     def _on_signal(self, number: int) -> None:
@@ -177,11 +188,33 @@ class Server:
         self._stop.set()
 
 
-def _engine_options(config: EngineConfig) -> AsyncOptions:
+def engine_options(config: EngineConfig, *, client_idx: int = 0, launcher_fd: int | None = None) -> AsyncOptions:
+    """What concerns the engine's use among the server's options."""
     server = config.server
     return AsyncOptions(
         in_process=server.in_process,
         replay=server.replay,
         stall_timeout_s=server.stall_timeout_s,
         trust_request_chat_template=server.trust_request_chat_template,
+        client_idx=client_idx,
+        launcher_fd=launcher_fd,
     )
+
+
+def set_http_log_level(level: HttpLogLevel) -> None:
+    """--uvicorn-log-level."""
+    logging.getLogger("octavo.server").setLevel("DEBUG" if level == "trace" else level.upper())
+
+
+async def first_of(*waits: Awaitable[Any]) -> int:
+    """Index of the one that ended first; the others are cancelled. Raises what it raised."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        index = next(i for i, task in enumerate(tasks) if task.done())
+        tasks[index].result()
+        return index
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -20,6 +20,7 @@ BAD = [
     (EngineConfig(server=ServerConfig(ssl_certfile="cert.pem")), ["ssl_certfile"]),
     (EngineConfig(server=ServerConfig(admin_port=9)), ["admin_port"]),
     (EngineConfig(server=ServerConfig(uds="s", ssl_certfile="c", ssl_keyfile="k")), ["uds"]),
+    (EngineConfig(server=ServerConfig(in_process=True, api_server_count=2)), ["api_server_count"]),
 ]  # fmt: skip
 
 
