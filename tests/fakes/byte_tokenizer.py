@@ -48,3 +48,19 @@ class ByteTokenizer:
         if kwargs:
             text = f"{sorted(kwargs.items())}{text}"
         return text + ("[assistant]" if add_generation_prompt else "")
+
+
+class PanicException(BaseException):
+    """As the tokenizers package raises it: no Exception, and of a class that cannot be imported."""
+
+
+class BrittleTokenizer(ByteTokenizer):
+    """Fails for one token: with an ordinary error, or with a panic."""
+
+    def __init__(self, fault: type[BaseException], bad_id: int = ord("!")):
+        self._fault, self._bad_id = fault, bad_id
+
+    def id_to_bytes(self, token_id):
+        if token_id == self._bad_id:
+            raise self._fault("index out of bounds")
+        return super().id_to_bytes(token_id)

@@ -50,7 +50,8 @@ class FakeWatch:
 class Harness:
     """A dispatcher with an engine that is up, and hands to play the engine."""
 
-    def __init__(self, *, replay=True):
+    def __init__(self, *, replay=True, tokenizer=None):
+        self.tokenizer = ByteTokenizer() if tokenizer is None else tokenizer
         self.clock = ManualClock(50.0)
         self.link, self.watch = FakeLink(), FakeWatch()
         self.dispatcher = Dispatcher(self.clock, replay=replay)
@@ -88,7 +89,7 @@ class Harness:
         prepared = PreparedRequest(
             request_id=name, prompt=Prompt(token_ids=[1, 2, 3]), sampling=sampling, sequences=sequences
         )
-        stream = OutputStream(LiveRequest(prepared, ByteTokenizer()))
+        stream = OutputStream(LiveRequest(prepared, self.tokenizer))
         self.dispatcher.open(stream)
         return stream
 

@@ -349,3 +349,22 @@ def test_threads_that_call_at_once_get_their_texts_or_are_refused(llm):
         thread.join()
     assert found
     assert all(ids == expected for ids in found)
+
+
+def test_a_token_the_tokenizer_fails_on_ends_its_request_and_no_other(folder, monkeypatch):
+    bad_id, good_id = 40, 41
+    with LLM(model=folder, **SMALL) as llm:
+        tokenizer = llm.get_tokenizer()
+        id_to_bytes = tokenizer.id_to_bytes
+
+        def fail_for_one(token_id):
+            if token_id == bad_id:
+                raise RuntimeError("index out of bounds")
+            return id_to_bytes(token_id)
+
+        monkeypatch.setattr(tokenizer, "id_to_bytes", fail_for_one)
+        params = [GREEDY.clone(logit_bias={forced: 100.0}) for forced in (good_id, bad_id, good_id)]
+        outputs = llm.generate(["one", "two", "three"], params, use_tqdm=False)
+        assert [output.outputs[0].finish_reason for output in outputs] == ["length", "error", "length"]
+        assert ids_of(outputs) == [[good_id] * 6, [], [good_id] * 6]
+        assert stats(llm).num_running == stats(llm).num_waiting == 0

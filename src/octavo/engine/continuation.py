@@ -62,15 +62,20 @@ class Continuation:
         if self.finish_reason is not None:
             return False
         num_taken, match = self._add_text(delta)
-        self.token_ids += delta.token_ids[:num_taken]
-        for entry in delta.logprobs[:num_taken]:
-            self._logprobs.append(name_logprobs(entry, self._tokenizer))
+        entries = delta.logprobs[:num_taken]
+        self._logprobs += [name_logprobs(entry, self._tokenizer) for entry in entries]  # may raise: before the ids
+        for entry in entries:
             self._cumulative_logprob += entry.logprobs[0]
+        self.token_ids += delta.token_ids[:num_taken]
         if match is not None:
             self.finish_reason, self._stop_reason = "stop", match.stop
             return delta.finish_reason is None
         self.finish_reason, self._stop_reason, self._error = delta.finish_reason, delta.stop_reason, delta.error
         return False
+
+    def fail(self, error: str) -> None:
+        """It can be continued no more; what it has stays."""
+        self.finish_reason, self._error = "error", error
 
     def _add_text(self, delta: RequestDelta) -> tuple[int, StopMatch | None]:
         """Turn new tokens into text. Returns (tokens that belong to the output, the stop string found)."""

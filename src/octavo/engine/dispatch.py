@@ -227,8 +227,7 @@ class Dispatcher:
                 continue
             stream, index = found
             self.streams.note_started(stream)
-            if stream.apply(index, delta, now_s):
-                stopped.append(delta.request_id)
+            stopped += stream.apply(index, delta, now_s)
             if stream.is_ended:
                 self._remove(stream)
         if stopped:

@@ -3,7 +3,8 @@
 Owns: the live requests of a front end, the n sequences of each, times, what was already reported.
 Does not own: text of one sequence (continuation.py), the engine.
 Invariants: a request is live from `add` until its last sequence ended or `forget`; exactly one output of it has
-finished=True; deltas of unknown requests (aborted, replayed under another epoch) change nothing.
+finished=True; deltas of unknown requests (aborted, replayed under another epoch) change nothing; whatever fails while
+a delta becomes text ends the request that it is for, and no other.
 """
 
 from __future__ import annotations
@@ -14,14 +15,21 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from octavo.base.errors import ValidationError
+from octavo.base.log import get_logger
 from octavo.engine.continuation import Continuation, OutputTokenizer, name_logprobs
 from octavo.engine.inputs import PreparedRequest
+from octavo.loading.tokenizer import is_panic
 from octavo.obs.request_meter import RequestFacts, RequestMeter, RequestTrack
 from octavo.outputs import PositionLogprobs, RequestMetrics, RequestOutput
 from octavo.proto.output import FinishReason, RequestDelta
 from octavo.proto.request import NewRequest
 from octavo.proto.result import TokenLogprobs
 from octavo.proto.sampling import RequestOutputKind
+
+logger = get_logger(__name__)
+
+OUTPUT_FAULT = "the tokens of this request could not be turned into text: a fault of the engine, not of the request"
+"""The error of such a request, for its client; the log says what happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +38,7 @@ class ProcessedDeltas:
 
     outputs: list[RequestOutput]
     stopped_ids: list[str] = field(default_factory=list)
-    """Sequences that a stop string ended; the engine has yet to be told."""
+    """Sequences that ended here, by a stop string or a fault; the engine has yet to be told."""
 
 
 class LiveRequest:
@@ -54,8 +62,22 @@ class LiveRequest:
         """True: all sequences have ended."""
         return all(continuation.finish_reason is not None for continuation in self.continuations)
 
-    def apply(self, index: int, delta: RequestDelta, now_s: float) -> bool:
-        """Add a delta of sequence `index`. Returns True when the engine must be told to stop it."""
+    def apply(self, index: int, delta: RequestDelta, now_s: float) -> list[str]:
+        """Add a delta of sequence `index`. Returns the ids of the sequences that the engine must be told to stop.
+
+        A fault on the way (a panic of the tokenizer, a bug) ends the whole request with an error; it is logged.
+        """
+        try:
+            must_stop = self._take(index, delta, now_s)
+        except BaseException as error:
+            if not isinstance(error, Exception) and not is_panic(error):
+                raise
+            logger.exception("request %s: a delta could not be turned into output", self.request.request_id)
+            return self._fail(now_s)
+        return [self.request.sequences[index].request_id] if must_stop else []
+
+    def _take(self, index: int, delta: RequestDelta, now_s: float) -> bool:
+        """Add a delta. True: a stop string ended the sequence and the engine does not know it."""
         metrics = self._metrics
         if delta.scheduled_s is not None:
             if metrics.first_scheduled_time is None:
@@ -85,6 +107,18 @@ class LiveRequest:
         reason = self.continuations[index].finish_reason
         if reason is not None:
             track.end(index, reason, now_s)
+
+    def _fail(self, now_s: float) -> list[str]:
+        """End what has not ended, without another look at its text. Returns the ids of those sequences."""
+        failed = []
+        for index, continuation in enumerate(self.continuations):
+            if continuation.finish_reason is None:
+                continuation.fail(OUTPUT_FAULT)
+                failed.append(self.request.sequences[index].request_id)
+                if self._track is not None:
+                    self._track.end(index, "error", now_s)
+        self._metrics.finished_time = now_s
+        return failed
 
     def leave(self) -> None:
         """Nobody waits for the rest."""
@@ -218,8 +252,7 @@ class OutputProcessor:
             if delta.epoch != live.request.sequences[index].epoch:
                 continue
             touched[request_id] = live
-            if live.apply(index, delta, now_s):
-                stopped.append(delta.request_id)
+            stopped += live.apply(index, delta, now_s)
         outputs = []
         for request_id, live in touched.items():
             output = live.report()

@@ -51,12 +51,12 @@ class OutputStream:
         """True: nothing more will come from any engine."""
         return self._error is not None or self.live.is_finished
 
-    def apply(self, index: int, delta: RequestDelta, now_s: float) -> bool:
-        """Take a delta of sequence `index`. True: the engine must be told to stop that sequence."""
-        must_stop = self.live.apply(index, delta, now_s)
+    def apply(self, index: int, delta: RequestDelta, now_s: float) -> list[str]:
+        """Take a delta of sequence `index`. Returns the ids of the sequences that the engine must be told to stop."""
+        stopped = self.live.apply(index, delta, now_s)
         if not self._is_final_only or self.live.is_finished:
             self._tell()
-        return must_stop
+        return stopped
 
     def end(self, reason: FinishReason, now_s: float, error: str | None = None) -> None:
         """End what has not ended, without the engine; the consumer gets a last output."""

@@ -16,6 +16,7 @@ from octavo.config.load import load_config
 from octavo.engine.args import EngineArgs
 from octavo.engine.async_llm import AsyncLLM
 from octavo.engine.async_options import AsyncOptions
+from octavo.engine.outputs import OUTPUT_FAULT
 from octavo.engine.prompts import ChatOptions
 from octavo.fault.state import EngineState
 from octavo.proto.sampling import RequestOutputKind, SamplingParams
@@ -80,6 +81,30 @@ def test_the_same_request_id_may_be_used_twice_at_once(folder):
     async def body(llm):
         results = await asyncio.gather(*(collect(llm.generate(text, greedy(), "same")) for text in ("a", "b")))
         assert all(len(result["outputs"][0]["ids"]) == 12 for result in results)
+
+    with_engine(folder, body)
+
+
+def test_a_token_the_tokenizer_fails_on_ends_its_request_and_no_other(folder, monkeypatch):
+    bad_id, good_id = 40, 41
+
+    async def body(llm):
+        tokenizer = llm.get_tokenizer()
+        id_to_bytes = tokenizer.id_to_bytes
+
+        def fail_for_one(token_id):
+            if token_id == bad_id:
+                raise RuntimeError("index out of bounds")
+            return id_to_bytes(token_id)
+
+        monkeypatch.setattr(tokenizer, "id_to_bytes", fail_for_one)
+        params = [greedy(logit_bias={forced: 100.0}) for forced in (good_id, bad_id, good_id)]
+        results = await asyncio.gather(*(collect(llm.generate("a", one)) for one in params))
+        whole, failed, other = [result["outputs"][0] for result in results]
+        assert (failed["ids"], failed["end"]) == ([], ("error", None, OUTPUT_FAULT))
+        assert whole["ids"] == other["ids"] == [good_id] * 12
+        assert llm.state is EngineState.HEALTHY
+        assert (await llm.stats()).scheduler.num_running == 0
 
     with_engine(folder, body)
 

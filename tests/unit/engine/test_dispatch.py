@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from fakes.byte_tokenizer import BrittleTokenizer, PanicException
 from fakes.dispatching import LOAD, Harness, all_of, scenario
 
 from octavo.base.errors import CapacityError, EngineDeadError, ValidationError
+from octavo.engine.outputs import OUTPUT_FAULT
 from octavo.fault.state import EngineEvent
-from octavo.proto.messages import Abort, Add, Ping, Pong, Rejected
+from octavo.proto.messages import Abort, Add, Deltas, Ping, Pong, Rejected
+from octavo.proto.output import RequestDelta
 
 
 @scenario
@@ -88,6 +91,23 @@ async def test_a_stop_string_is_told_to_the_engine():
     play.give(stream, "abc")
     assert await all_of(stream) == ("a", "stop", None)
     assert play.take_sent() == [Abort(request_ids=["0-x-0"])]
+
+
+@scenario
+async def test_a_panic_of_the_tokenizer_ends_one_request_of_a_batch():
+    play = Harness(tokenizer=BrittleTokenizer(PanicException))
+    failing, whole = play.open(), play.open()
+    play.take_sent()
+    deltas = [
+        RequestDelta(request_id=stream.live.request.sequences[0].request_id, epoch=0, token_ids=list(text))
+        for stream, text in ((failing, b"!"), (failing, b"more"), (whole, b"fine"))
+    ]
+    play.dispatcher.receive(Deltas(incarnation=0, deltas=deltas, load=LOAD))
+    assert await all_of(failing) == ("", "error", OUTPUT_FAULT)
+    assert play.take_sent() == [Abort(request_ids=["0-x-0"])]
+    play.give(whole, "!", finish_reason="length")
+    assert await all_of(whole) == ("fine", "error", OUTPUT_FAULT)
+    assert len(play.dispatcher.streams) == 0
 
 
 @scenario

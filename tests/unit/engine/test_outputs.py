@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fakes.byte_tokenizer import EOS, ByteTokenizer
+from fakes.byte_tokenizer import EOS, BrittleTokenizer, ByteTokenizer, PanicException
 
 from octavo.base.errors import ValidationError
 from octavo.engine.defaults import EndTokens
@@ -23,7 +23,7 @@ class Harness:
     """One request in an OutputProcessor, fed with texts."""
 
     def __init__(self, tokenizer=None, **params):
-        inputs = InputProcessor(
+        self.inputs = inputs = InputProcessor(
             ByteTokenizer(),
             RequestLimits(vocab_size=258, max_model_len=64, max_logprobs=20),
             ModelDefaults(sampling=SamplingParams(), end_tokens=EndTokens(eos=(EOS,))),
@@ -35,6 +35,10 @@ class Harness:
         self.processor = OutputProcessor(ByteTokenizer() if tokenizer is None else tokenizer)
         self.processor.add(self.request)
         self.now_s = 1.0
+
+    def add(self, name):
+        prompt = Prompt(token_ids=[1, 2], text="p")
+        self.processor.add(self.inputs.prepare(prompt, SamplingParams(), request_id=name, arrival_s=1.0))
 
     def delta(self, text=b"", *, index=0, **fields):
         return RequestDelta(
@@ -212,3 +216,45 @@ def test_an_id_in_use_is_refused_and_a_forgotten_one_is_free_again():
     assert harness.processor.sequence_ids() == ["r"]
     harness.processor.forget_all()
     harness.processor.add(harness.request)
+
+
+FAULTS = pytest.mark.parametrize("fault", [RuntimeError, PanicException])
+
+
+@FAULTS
+@pytest.mark.parametrize("params", [{}, {"stop": ["zz"]}, {"n": 2}])
+def test_a_fault_of_the_tokenizer_ends_its_request_and_no_other(fault, params, caplog):
+    harness = Harness(BrittleTokenizer(fault), **params)
+    harness.add("other")
+    other = RequestDelta(request_id="other", epoch=0, token_ids=list(b"fine"), finish_reason="length")
+    harness.process(harness.delta(b"ab"))
+    processed = harness.process(harness.delta(b"!"), harness.delta(b"c"), other)
+    failed, whole = processed.outputs
+    assert (failed.request_id, failed.finished, failed.metrics.finished_time) == ("r", True, harness.now_s)
+    assert {part.finish_reason for part in failed.outputs} == {"error"}
+    assert all("could not be turned into text" in part.error for part in failed.outputs)
+    assert (failed.outputs[0].text, failed.outputs[0].token_ids) == ("ab", [97, 98])
+    assert (whole.request_id, whole.outputs[0].text, whole.finished) == ("other", "fine", True)
+    assert processed.stopped_ids == [sequence.request_id for sequence in harness.request.sequences]
+    assert harness.processor.num_live == 0
+    assert "index out of bounds" in caplog.text
+
+
+@FAULTS
+def test_a_fault_in_logprobs_leaves_as_many_of_them_as_tokens(fault):
+    harness = Harness(BrittleTokenizer(fault), logprobs=1)
+    entries = [TokenLogprobs([97, 98], [-1.0, -2.0], [1, 2]), TokenLogprobs([98, 33], [-1.0, -2.0], [1, 2])]
+    (part,) = harness.one(harness.delta(b"ab", logprobs=entries)).outputs
+    assert (part.finish_reason, part.token_ids, part.logprobs) == ("error", [], [])
+
+
+def test_a_fault_in_prompt_logprobs_ends_the_request():
+    harness = Harness(BrittleTokenizer(RuntimeError), prompt_logprobs=0)
+    processed = harness.process(harness.delta(prompt_logprobs=[TokenLogprobs([33], [-0.5], [1])]))
+    assert (processed.outputs[0].outputs[0].finish_reason, processed.stopped_ids) == ("error", ["r"])
+
+
+def test_ctrl_c_while_text_is_made_is_no_fault_of_the_request():
+    harness = Harness(BrittleTokenizer(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        harness.process(harness.delta(b"!"))
