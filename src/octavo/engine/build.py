@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from octavo.base.clock import Clock, MonotonicClock
 from octavo.base.log import get_logger
@@ -66,7 +65,8 @@ def build_engine(config: EngineConfig, *, progress: Progress | None = None) -> E
         inputs = make_inputs(parts, resolved)
         timeline.mark("tokenizer")
         executor, meter = _load_executor(checkpoint, resolved, timeline, progress)
-    client = InProcessClient(_make_core(resolved, executor, clock, meter=meter))
+        identity = model_identity(checkpoint, resolved)
+    client = InProcessClient(_make_core(resolved, executor, clock, meter=meter, identity=identity))
     front_end = FrontEnd(client, OutputProcessor(parts.tokenizer), clock)
     timeline.mark("front end")
     logger.info("ready in %s", timeline)
@@ -85,7 +85,9 @@ def build_core(
     with open_model(config) as checkpoint:
         resolved = _resolve(config, checkpoint, machine, timeline)
         executor, meter = _load_executor(checkpoint, resolved, timeline, None)
-    return resolved, _make_core(resolved, executor, MonotonicClock(), meter=meter, on_step_done=on_step_done)
+        identity = model_identity(checkpoint, resolved)
+    core = _make_core(resolved, executor, MonotonicClock(), meter=meter, identity=identity, on_step_done=on_step_done)
+    return resolved, core
 
 
 def _resolve(config: EngineConfig, checkpoint: Checkpoint, machine: MachineFacts, timeline: Timeline) -> ResolvedConfig:
@@ -163,6 +165,7 @@ def _make_core(
     clock: Clock,
     *,
     meter: StepMeter,
+    identity: str,
     on_step_done: Callable[[], None] | None = None,
 ) -> EngineCore:
     cache, limits = resolved.cache, resolved.scheduler
@@ -172,7 +175,7 @@ def _make_core(
         block_size=cache.spec.block_size,
         hash_key=cache.prefix_hash_key,
         enable_prefix_caching=cache.enable_prefix_caching,
-        model_identity=_model_identity(resolved),
+        model_identity=identity,
     )
     scheduler = Scheduler(
         SchedulerLimits(
@@ -196,6 +199,10 @@ def _make_core(
     )
 
 
-def _model_identity(resolved: ResolvedConfig) -> str:
-    """What must be equal for two engines' KV to be interchangeable, beside the key."""
-    return f"{Path(resolved.options.model.model).name}:{resolved.model.dtype}"
+def model_identity(checkpoint: Checkpoint, resolved: ResolvedConfig) -> str:
+    """What must be equal for two engines' KV to be interchangeable, beside the key and the block size.
+
+    Back ends and instruction sets round differently: their KV is not mixed. Cost: no weights are read.
+    """
+    kernels = resolved.kernels
+    return f"{checkpoint.identity()}:{resolved.model.dtype}:{kernels.kernel_backend}:{kernels.cpu_isa}"

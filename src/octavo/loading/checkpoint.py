@@ -5,6 +5,7 @@ Owns: the life of the mapped files.   Does not own: any format (gguf_checkpoint.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -59,6 +60,17 @@ class Checkpoint:
         return sum(
             math.prod(tensor.shape) * (matrix_item if len(tensor.shape) > 1 else 4) for tensor in self._tensors.values()
         )
+
+    def identity(self) -> str:
+        """32 hexadecimal digits, equal for equal models on any machine: of the name, the spec and the tensors' table.
+
+        The name is that of the file or folder behind all links, which in a hub's cache is a digest of the content. No
+        weight is read, so two models of one shape in files of one name and one size have the same identity.
+        """
+        state = hashlib.blake2b(repr((self.path.resolve().name, self.spec)).encode(), digest_size=16)
+        for name, tensor in sorted(self._tensors.items()):
+            state.update(repr((name, tensor.shape, tensor.storage, tensor.file_bytes)).encode())
+        return state.hexdigest()
 
     def load_tokenizer(self) -> Tokenizer:
         """A new tokenizer each time: keep it. Raises LoadError."""

@@ -58,6 +58,11 @@ class StoredTensor:
         """As stored."""
         return self.format.num_bytes(math.prod(self.shape))
 
+    @property
+    def file_bytes(self) -> int:
+        """Size of the whole file that it is in."""
+        return self._file.size
+
     def read_f32(self, start: int = 0, stop: int | None = None) -> npt.NDArray[np.float32]:
         """Rows [start, stop) as a fresh float32 array [stop - start, ...]. Peak memory: the result, plus two heads."""
         values: npt.NDArray[np.float32] = self._read(dequantize_f32, start, stop)

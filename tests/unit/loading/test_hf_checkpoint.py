@@ -68,3 +68,20 @@ def test_code_in_the_folder_is_not_run(tmp_path):
     with pytest.raises(LoadError, match="never run"):
         open_checkpoint(folder)
     assert not (tmp_path / "marker").exists()
+
+
+def test_the_identity_changes_with_the_table_of_tensors(tmp_path):
+    def identity(number, change):
+        folder = write_hf_folder(tmp_path / str(number) / "tiny")
+        write_safetensors(folder / "model.safetensors", change(tiny_tensors(LLAMA, 1)))
+        with open_checkpoint(folder) as checkpoint:
+            return checkpoint.identity()
+
+    changes = [
+        lambda tensors: tensors,
+        lambda tensors: {name: values for name, values in tensors.items() if name != "model.norm.weight"},
+        lambda tensors: tensors | {"model.norm.weight": np.zeros((4, LLAMA.hidden_size // 4), np.float32)},
+    ]
+    identities = [identity(number, change) for number, change in enumerate(changes)]
+    assert len(set(identities)) == 3
+    assert identity(3, changes[0]) == identities[0]
