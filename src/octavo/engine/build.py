@@ -8,10 +8,11 @@ that talks to an engine elsewhere does not load them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from octavo.base.clock import Clock, MonotonicClock
+from octavo.base.errors import LoadError
 from octavo.base.log import get_logger
 from octavo.config.machine import MachineFacts, read_machine
 from octavo.config.resolve import resolve
@@ -32,6 +33,7 @@ from octavo.engine.timeline import Timeline
 from octavo.executor.interface import Executor
 from octavo.loading import Checkpoint, Tokenizer
 from octavo.obs.step_meter import MachineRates, StepMeter
+from octavo.proto.plan import StepPlan
 
 logger = get_logger(__name__)
 
@@ -146,17 +148,28 @@ def _load_executor(
     runner = ModelRunner(model, ops, resolved.cache.spec, cost_model=cost_model, **limits)
     executor = InProcessExecutor(runner, scheduler.max_concurrent_steps)
     timeline.mark("KV memory")
-    for plan in make_warmup_plans(resolved.cache.spec, **limits):
-        executor.submit(plan).result()
-    timeline.mark("warm-up")
     rates = None
-    if not resolved.disable_log_stats:
-        measured = measure_rates(ops, num_threads=kernels.num_threads)
-        rates = MachineRates(bytes_per_s=measured.bytes_per_s, flops_per_s=measured.flops_per_s)
-        timeline.mark("rates")
+    try:
+        _warm_up(executor, make_warmup_plans(resolved.cache.spec, **limits), resolved.options.model.model)
+        timeline.mark("warm-up")
+        if not resolved.disable_log_stats:
+            measured = measure_rates(ops, num_threads=kernels.num_threads)
+            rates = MachineRates(bytes_per_s=measured.bytes_per_s, flops_per_s=measured.flops_per_s)
+            timeline.mark("rates")
+    except BaseException:
+        executor.shutdown()
+        raise
     for line in startup_lines(resolved, timeline.phases):
         logger.info(line)
     return executor, StepMeter(rates)
+
+
+def _warm_up(executor: Executor, plans: Sequence[StepPlan], model: str) -> None:
+    """Run the plans. Raises LoadError for a model whose outputs are not finite: it would end every request."""
+    for plan in plans:
+        for reason in executor.submit(plan).result().failed.values():
+            # A warm-up's sequence is in order by construction: what fails it is a value that is not finite.
+            raise LoadError(f"model {model!r}: {reason}: its weights are damaged; fetch the model again")
 
 
 def _make_core(
