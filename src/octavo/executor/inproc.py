@@ -18,6 +18,9 @@ from octavo.base.errors import EngineDeadError, InvariantError
 from octavo.proto.plan import StepPlan
 from octavo.proto.result import StepResult
 
+_END_TIMEOUT_S = 5.0
+"""Nobody is left who could act on a step that hangs: the interpreter waits so long for the running one, then ends."""
+
 
 class Worker(Protocol):
     """What the executor drives; `runner.ModelRunner` is one."""
@@ -112,7 +115,7 @@ class InProcessExecutor:
 def _end_thread(link: _Link, thread: threading.Thread) -> None:
     link.stop()
     if thread is not threading.current_thread():
-        thread.join()
+        thread.join(_END_TIMEOUT_S)
 
 
 def _serve(link: _Link) -> None:

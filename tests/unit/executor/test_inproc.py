@@ -145,3 +145,24 @@ def test_waiting_costs_no_cpu(executor):
 def test_an_interpreter_ends_though_nobody_shut_the_executor_down():
     code = "from octavo.executor import InProcessExecutor; keep = InProcessExecutor(None)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=20)
+
+
+def test_a_step_that_hangs_does_not_hang_the_interpreters_end():
+    code = """
+import threading
+from octavo.executor import InProcessExecutor, inproc
+
+class HungRunner:
+    def __init__(self):
+        self.started = threading.Event()
+    def execute(self, plan):
+        self.started.set()
+        threading.Event().wait()
+
+inproc._END_TIMEOUT_S = 0.05
+runner = HungRunner()
+executor = InProcessExecutor(runner)
+executor.submit(None)
+assert runner.started.wait(10)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=20)
