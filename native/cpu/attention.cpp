@@ -58,14 +58,8 @@ static bool attend_row_block(const attention_params& p, const attention_tile& ti
     if (b.num_keys <= first_key) return false;
     b.first_stretch = first_key / b.stretch_size;
     b.last_stretch = ceil_div(b.num_keys, b.stretch_size);
-    by_rows<Element>::run(b);
+    attend_by_rows<Element>::run(b);
     return true;
-}
-
-static float exp_one(float x) {
-    float lanes[kLanes];
-    store(lanes, exp_of(broadcast(x)));
-    return lanes[0];
 }
 
 static void clear_rows(float* rows, int64_t count, int64_t padded) {
@@ -77,16 +71,29 @@ static void clear_rows(float* rows, int64_t count, int64_t padded) {
     }
 }
 
-// running [Dp + 2] takes in the partial of the partition that follows.
-static void merge(float* running, const float* partial, int64_t padded) {
-    const float before = running[padded], found = partial[padded];
-    const float highest = found > before ? found : before;
-    const float keep = exp_one(before - highest), take = exp_one(found - highest);
-    for (int64_t i = 0; i < padded; i += kLanes) {
-        store(running + i, multiply_add(load(partial + i), broadcast(take), load(running + i) * broadcast(keep)));
+// running [rows][Dp + 2] takes in the partials of the partition that follows.
+static void merge_rows(float* running, const float* partials, int64_t num_rows, int64_t padded) {
+    const int64_t width = padded + 2;
+    for (int64_t first = 0; first < num_rows; first += kLanes) {
+        const int64_t count = min_of(kLanes, num_rows - first);
+        float before[kLanes] = {}, found[kLanes] = {}, keep[kLanes], take[kLanes];
+        for (int64_t r = 0; r < count; ++r) {
+            before[r] = running[(first + r) * width + padded];
+            found[r] = partials[(first + r) * width + padded];
+        }
+        const vf highest = maximum(load(before), load(found));
+        store(keep, exp_of(load(before) - highest));
+        store(take, exp_of(load(found) - highest));
+        for (int64_t r = 0; r < count; ++r) {
+            float* const own = running + (first + r) * width;
+            const float* const partial = partials + (first + r) * width;
+            for (int64_t i = 0; i < padded; i += kLanes) {
+                store(own + i, multiply_add(load(partial + i), broadcast(take[r]), load(own + i) * broadcast(keep[r])));
+            }
+            own[padded] = found[r] > before[r] ? found[r] : before[r];
+            own[padded + 1] = partial[padded + 1] * take[r] + own[padded + 1] * keep[r];
+        }
     }
-    running[padded] = highest;
-    running[padded + 1] = partial[padded + 1] * take + running[padded + 1] * keep;
 }
 
 template <class Element>
@@ -136,9 +143,7 @@ void attend(const attention_params& p, const attention_tile& tile, char* scratch
             const int64_t first = block_start(rows, num_blocks, block);
             const int64_t count = block_start(rows, num_blocks, block + 1) - first;
             if (!attend_row_block(p, tile, space, tile.first_partition + i, first, count)) continue;
-            for (int64_t r = 0; r < count; ++r) {
-                merge(space.running + (first + r) * (padded + 2), space.partial + r * (padded + 2), padded);
-            }
+            merge_rows(space.running + first * (padded + 2), space.partial, count, padded);
         }
     }
     write_rows<Element>(p, tile, space.running);
@@ -168,10 +173,7 @@ void combine_partitions(const attention_params& p, const attention_tile& tile, c
     const int64_t padded = p.layout.head_dim_padded;
     clear_rows(space.running, rows, padded);
     for (int64_t i = 0; i < tile.num_partitions; ++i) {
-        const float* const partial = tile.partials + i * rows * (padded + 2);
-        for (int64_t r = 0; r < rows; ++r) {
-            merge(space.running + r * (padded + 2), partial + r * (padded + 2), padded);
-        }
+        merge_rows(space.running, tile.partials + i * rows * (padded + 2), rows, padded);
     }
     write_rows<Element>(p, tile, space.running);
 }

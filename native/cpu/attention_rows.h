@@ -159,10 +159,10 @@ static void attend_rows(const row_block<Element>& b) {
 }
 
 template <class Element, int kRows = kMaxTileRows>
-struct by_rows {
+struct attend_by_rows {
     static void run(const row_block<Element>& b) {
         if (b.num_rows == kRows) return attend_rows<Element, kRows>(b);
-        if constexpr (kRows > 1) by_rows<Element, kRows - 1>::run(b);
+        if constexpr (kRows > 1) attend_by_rows<Element, kRows - 1>::run(b);
     }
 };
 

@@ -17,8 +17,8 @@ constexpr float kExpHighest = 88.37626f;
 // exp(0) is 1 exactly and exp(-inf) is 0 exactly: a masked key must be a no-op.
 static inline vf exp_of(vf x) {
     const vm is_vanishing = is_less(x, broadcast(kExpLowest));
-    const vm is_unordered = is_nan(x);
-    const vf bounded = minimum(maximum(x, broadcast(kExpLowest)), broadcast(kExpHighest));
+    // maximum and minimum give their second operand if one is not a number: NaN goes through.
+    const vf bounded = minimum(broadcast(kExpHighest), maximum(broadcast(kExpLowest), x));
     const vi exponent = round_to_int(bounded * broadcast(kLog2E));
     const vf n = to_float(exponent);
     const vf r = multiply_add(n, broadcast(-kLn2Low), multiply_add(n, broadcast(-kLn2High), bounded));
@@ -30,7 +30,7 @@ static inline vf exp_of(vf x) {
     p = multiply_add(p, r, broadcast(5.0000001201e-1f));
     p = multiply_add(p, r * r, r) + broadcast(1.0f);
     const vf power = from_bits(shift_left<23>(add(exponent, broadcast(127))));
-    return select(is_unordered, x, select(is_vanishing, broadcast(0.0f), p * power));
+    return select(is_vanishing, broadcast(0.0f), p * power);
 }
 
 // Of positive normal numbers.

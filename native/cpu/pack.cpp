@@ -31,23 +31,35 @@ void pack_weights(const pack_weights_params& p, int64_t panel) {
     }
 }
 
+// kRows rows side by side: written in order, read along kRows streams.
+template <class Unit, int kRows>
+static void interleave(const Unit* const* rows, int64_t units, Unit* target) {
+    for (int64_t i = 0; i < units; ++i) {
+        for (int r = 0; r < kRows; ++r) target[r] = load_unit(rows[r] + i);
+        target += kRows;
+    }
+}
+
+template <class Unit, int kRows = kMaxTileRows>
+struct interleave_by_rows {
+    static void run(int64_t count, const Unit* const* rows, int64_t units, Unit* target) {
+        if (count == kRows) return interleave<Unit, kRows>(rows, units, target);
+        if constexpr (kRows > 1) interleave_by_rows<Unit, kRows - 1>::run(count, rows, units, target);
+    }
+};
+
 template <class Element>
 void pack_rows(const pack_rows_params& p, int64_t block) {
     using unit = typename unit_of<Element>::scalar;
     const int64_t units = p.k / unit_of<Element>::kElements;
     const int64_t start = block_start(p.rows, p.num_blocks, block);
     const int64_t count = block_start(p.rows, p.num_blocks, block + 1) - start;
-    auto* const target = static_cast<unit*>(p.packed) + start * units;
-    const auto* const x = static_cast<const unit*>(p.x);
+    const unit* rows[kMaxTileRows];
     for (int64_t r = 0; r < count; ++r) {
         const int64_t row = p.indices ? p.indices[start + r] : start + r;
-        const unit* const source = x + row * units;
-        if (count == 1) {
-            std::memcpy(target, source, static_cast<size_t>(units) * sizeof(unit));
-            return;
-        }
-        for (int64_t i = 0; i < units; ++i) target[i * count + r] = load_unit(source + i);
+        rows[r] = static_cast<const unit*>(p.x) + row * units;
     }
+    interleave_by_rows<unit>::run(count, rows, units, static_cast<unit*>(p.packed) + start * units);
 }
 
 template void pack_weights<float>(const pack_weights_params&, int64_t);

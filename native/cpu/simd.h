@@ -47,24 +47,6 @@ static inline int64_t max_of(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-// Sum of the lanes, always in the same tree: halves are added until one lane is left.
-static inline float sum_lanes(vf a) {
-    float lanes[kLanes];
-    store(lanes, a);
-    for (int width = kLanes / 2; width > 0; width /= 2) {
-        for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
-    }
-    return lanes[0];
-}
-
-static inline float max_lane(vf a) {
-    float lanes[kLanes];
-    store(lanes, a);
-    float best = lanes[0];
-    for (int i = 1; i < kLanes; ++i) best = lanes[i] > best ? lanes[i] : best;
-    return best;
-}
-
 // ---- elements as they are stored -----------------------------------------------------------------------------------
 
 static inline vf load_elements(const float* p) {

@@ -143,6 +143,20 @@ static inline vm either(vm a, vm b) {
     return {_mm256_or_ps(a.v, b.v)};
 }
 
+// ---- over lanes ----------------------------------------------------------------------------------------------------
+
+// Sum and maximum of the lanes: the upper half is added to the lower until one lane is left, at every level.
+static inline float sum_lanes(vf a) {
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+static inline float max_lane(vf a) {
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+
 // ---- bfloat16 ------------------------------------------------------------------------------------------------------
 
 static inline vf widen(const bfloat16* p) {

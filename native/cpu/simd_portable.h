@@ -154,6 +154,19 @@ static inline vm either(vm a, vm b) {
     return {a.v | b.v};
 }
 
+// ---- over lanes ----------------------------------------------------------------------------------------------------
+
+// Sum and maximum of the lanes: the upper half is added to the lower until one lane is left, at every level.
+static inline float sum_lanes(vf a) {
+    return (a.v[0] + a.v[2]) + (a.v[1] + a.v[3]);
+}
+static inline float larger(float a, float b) {
+    return a > b ? a : b;
+}
+static inline float max_lane(vf a) {
+    return larger(larger(a.v[0], a.v[2]), larger(a.v[1], a.v[3]));
+}
+
 // ---- bfloat16 ------------------------------------------------------------------------------------------------------
 
 static inline vf widen(const bfloat16* p) {
