@@ -7,7 +7,6 @@ The pool is the smaller of half the memory left beside weights and work, and of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from octavo.base.errors import ConfigError, ConfigProblem
@@ -15,7 +14,7 @@ from octavo.base.units import ceil_div, format_bytes
 from octavo.config.model_spec import ModelSpec
 from octavo.config.option import AUTO
 from octavo.config.schema import Auto, Dtype
-from octavo.proto.kv import KvCacheSpec, KvGroup, deal_layers
+from octavo.proto.kv import KvCacheSpec, KvGroup, deal_layers, peak_blocks
 
 _PROCESS_BYTES = 192 * 2**20
 """Interpreter, libraries, tokenizer and buffers (docs/architecture.md asks for less than 250 MB beside the model)."""
@@ -80,26 +79,6 @@ def rope_bytes(spec: ModelSpec, num_positions: int) -> int:
     """Rotary tables: float32 cosine and sine of half a head for each position, twice where layers differ."""
     num_tables = 1 if spec.rope_local is None else 2
     return 4 * spec.head_dim * num_tables * num_positions
-
-
-def peak_blocks(groups: Sequence[KvGroup], num_tokens: int, *, block_size: int, max_chunk: int | None) -> int:
-    """Most blocks that one sequence of `num_tokens` holds at a time, over all groups.
-
-    A window group holds the window before a chunk and the chunk; neither need start at a block's border. A recurrent
-    group holds the state that a step reads and the one that it stores.
-    INVARIANT: not below what `core/kv` reserves by its own rules; a test compares the two.
-    """
-    whole = ceil_div(num_tokens, block_size)
-    total = 0
-    for group in groups:
-        if group.kind == "recurrent":
-            total += min(2, whole)
-        elif group.window is None or max_chunk is None:
-            total += whole
-        else:
-            span = group.window - 1 + max_chunk
-            total += min(whole, ceil_div(span - 1, block_size) + 1)
-    return total
 
 
 def fit_memory(request: FitRequest) -> Fit:

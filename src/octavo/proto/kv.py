@@ -77,3 +77,23 @@ def deal_layers(kinds: Sequence[str], window: int | None) -> tuple[KvGroup, ...]
                 )
             )
     return tuple(groups)
+
+
+def peak_blocks(groups: Sequence[KvGroup], num_tokens: int, *, block_size: int, max_chunk: int | None) -> int:
+    """Most blocks that one sequence of `num_tokens` holds at a time, over all groups.
+
+    max_chunk: most tokens of it that one step computes; None: any number. Memory is dealt out and requests are admitted
+    by this one function, so that what was promised at the start can be kept.
+    """
+    return sum(_peak_of(group, num_tokens, block_size, max_chunk) for group in groups)
+
+
+def _peak_of(group: KvGroup, num_tokens: int, block_size: int, max_chunk: int | None) -> int:
+    whole = ceil_div(num_tokens, block_size)
+    if group.kind == "recurrent":
+        return min(2, whole)  # the state that a step reads and the one that it stores
+    if group.window is None or max_chunk is None:
+        return whole
+    # A step holds window - 1 + max_chunk positions; so many touch one block more when they start badly.
+    span = group.window - 1 + max_chunk
+    return min(whole, ceil_div(span - 1, block_size) + 1)

@@ -2,13 +2,9 @@ from dataclasses import replace
 
 import pytest
 from fakes.model_facts import GIB, llama_facts
-from hypothesis import given
-from hypothesis import strategies as st
 
 from octavo.base.errors import ConfigError
-from octavo.config.memory_fit import FitRequest, fit_memory, peak_blocks, rope_bytes, work_bytes
-from octavo.core.kv.groups import make_rules
-from octavo.proto.kv import KvGroup, deal_layers
+from octavo.config.memory_fit import FitRequest, fit_memory, rope_bytes, work_bytes
 
 PAGE = 30 * 2 * 3 * 32 * 64 * 2
 """Bytes of a block of 32 tokens: layers x (K, V) x heads x tokens x head size x bfloat16."""
@@ -105,20 +101,6 @@ def test_weights_that_do_not_fit_are_refused_with_the_sum():
     assert "9.00 GiB" in problem.remedy
 
 
-def test_window_layers_take_no_more_than_window_and_chunk():
-    groups = deal_layers(["full"] * 3 + ["sliding_window"] * 15, 512)
-    assert len(groups) == 6
-    short = peak_blocks(groups, 64, block_size=32, max_chunk=64)
-    long = peak_blocks(groups, 32768, block_size=32, max_chunk=64)
-    assert short == 6 * 2
-    assert long == 1024 + 5 * 19  # window - 1 + chunk = 575 tokens touch at most 19 blocks
-
-
-def test_without_chunks_window_layers_take_the_whole_prompt():
-    groups = deal_layers(["sliding_window"] * 4, 64)
-    assert peak_blocks(groups, 4096, block_size=32, max_chunk=None) == 128
-
-
 def test_hybrid_models_fit_longer_sequences_than_full_ones():
     hybrid = llama_facts(layer_kinds=("full", "sliding_window", "sliding_window") * 10, sliding_window=128).spec
     pool = 100 * PAGE
@@ -147,23 +129,6 @@ def test_work_grows_with_sequences_and_tokens():
     small = work_bytes(spec, max_num_seqs=1, num_step_tokens=16)
     assert work_bytes(spec, max_num_seqs=256, num_step_tokens=16) - small == 255 * 8 * spec.vocab_size
     assert work_bytes(spec, max_num_seqs=1, num_step_tokens=4096) > small
-
-
-@given(
-    kinds=st.lists(st.sampled_from(["full", "sliding_window", "recurrent"]), min_size=1, max_size=6),
-    window=st.integers(1, 600),
-    num_tokens=st.integers(1, 5000),
-    max_chunk=st.integers(1, 600),
-    block_size=st.sampled_from([16, 32, 128]),
-)
-def test_a_sequence_needs_here_what_the_cache_manager_will_reserve(kinds, window, num_tokens, max_chunk, block_size):
-    groups = tuple(
-        KvGroup(kind=kind, layers=(layer,), window=window if kind == "sliding_window" else None)
-        for layer, kind in enumerate(kinds)
-    )
-    reserved = sum(rule.max_blocks(num_tokens, max_chunk) for rule in make_rules(groups, block_size))
-    assert peak_blocks(groups, num_tokens, block_size=block_size, max_chunk=max_chunk) == reserved
-    assert peak_blocks(groups, num_tokens, block_size=block_size, max_chunk=None) >= reserved
 
 
 WINDOWS_ONLY = {"layer_kinds": ("sliding_window",) * 30, "sliding_window": 64, "max_position": 2**24}

@@ -1,4 +1,7 @@
-from octavo.proto.kv import KvCacheSpec, deal_layers
+from hypothesis import given
+from hypothesis import strategies as st
+
+from octavo.proto.kv import KvCacheSpec, KvGroup, deal_layers, peak_blocks
 
 
 def test_layers_of_one_kind_make_one_group():
@@ -30,3 +33,36 @@ def test_a_short_group_is_padded_to_the_page_of_the_largest():
 
 def test_no_layers_make_no_groups():
     assert deal_layers([], None) == ()
+
+
+def test_window_layers_take_no_more_than_window_and_chunk():
+    groups = deal_layers(["full"] * 3 + ["sliding_window"] * 15, 512)
+    assert len(groups) == 6
+    short = peak_blocks(groups, 64, block_size=32, max_chunk=64)
+    long = peak_blocks(groups, 32768, block_size=32, max_chunk=64)
+    assert short == 6 * 2
+    assert long == 1024 + 5 * 19  # window - 1 + chunk = 575 tokens touch at most 19 blocks
+
+
+def test_without_chunks_window_layers_take_the_whole_prompt():
+    groups = deal_layers(["sliding_window"] * 4, 64)
+    assert peak_blocks(groups, 4096, block_size=32, max_chunk=None) == 128
+
+
+def test_a_recurrent_group_holds_the_state_it_reads_and_the_one_it_writes():
+    groups = (KvGroup(kind="recurrent", layers=(0,)),)
+    assert [peak_blocks(groups, num_tokens, block_size=32, max_chunk=64) for num_tokens in (1, 32, 33, 999)] == [
+        1,
+        1,
+        2,
+        2,
+    ]
+
+
+@given(num_tokens=st.integers(1, 5000), window=st.integers(1, 600), max_chunk=st.integers(1, 600))
+def test_smaller_chunks_never_need_more_blocks(num_tokens, window, max_chunk):
+    groups = deal_layers(["full", "sliding_window"], window)
+    peaks = [
+        peak_blocks(groups, num_tokens, block_size=32, max_chunk=most) for most in (max_chunk, max_chunk + 1, None)
+    ]
+    assert peaks == sorted(peaks)

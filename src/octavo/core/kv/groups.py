@@ -1,6 +1,6 @@
 """What each kind of layer group needs of its block table.
 
-Owns: which blocks a step writes, which it still reads, where a prefix can be picked up, the peak of one sequence.
+Owns: which blocks a step writes, which it still reads, where a prefix can be picked up.
 Does not own: blocks, sequences; a rule is a pure function of positions.
 
 When may a block behind a window be let go? When no later step reads it. The step being planned starts at `computed`
@@ -25,7 +25,6 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from octavo.base.errors import InvariantError
-from octavo.base.units import ceil_div
 from octavo.proto.kv import GroupKind, KvGroup
 
 NEVER = math.inf
@@ -63,10 +62,6 @@ class GroupRule(Protocol):
         """The most leading blocks, up to max_blocks, behind which a sequence can go on with what is present."""
         ...
 
-    def max_blocks(self, num_tokens: int, max_chunk: int) -> int:
-        """Blocks held at the peak by a sequence of num_tokens computed in steps of at most max_chunk."""
-        ...
-
 
 class FullRule:
     """Every position is read for ever."""
@@ -94,9 +89,6 @@ class FullRule:
             if not is_present(block):
                 return block
         return max_blocks
-
-    def max_blocks(self, num_tokens: int, max_chunk: int) -> int:
-        return ceil_div(num_tokens, self._block_size)
 
 
 class WindowRule:
@@ -130,11 +122,6 @@ class WindowRule:
                 hit = block
         return hit
 
-    def max_blocks(self, num_tokens: int, max_chunk: int) -> int:
-        """A step holds window - 1 + max_chunk positions; so many touch one block more when they start badly."""
-        span = self._window - 1 + max_chunk
-        return min(ceil_div(num_tokens, self._block_size), ceil_div(span - 1, self._block_size) + 1)
-
 
 class RecurrentRule:
     """One state a sequence; a step reads the state after position computed - 1 and stores the one after end - 1."""
@@ -162,10 +149,6 @@ class RecurrentRule:
             if is_present(hit - 1):
                 return hit
         return 0
-
-    def max_blocks(self, num_tokens: int, max_chunk: int) -> int:
-        """The state a step reads and the one it stores."""
-        return min(2, ceil_div(num_tokens, self._block_size))
 
 
 def make_rules(groups: Sequence[KvGroup], block_size: int) -> tuple[GroupRule, ...]:

@@ -24,7 +24,7 @@ from octavo.core.kv.plan import KvLayout, KvPlan
 from octavo.core.kv.pool import BlockPool
 from octavo.core.kv.prefix import CacheEntry, EntryRow, PrefixCache
 from octavo.core.kv.sequence import KvSequence
-from octavo.proto.kv import KvGroup
+from octavo.proto.kv import KvGroup, peak_blocks
 
 
 class KvManager:
@@ -53,6 +53,7 @@ class KvManager:
                 model_identity=model_identity,
                 weights_generation=weights_generation,
             )
+        self._groups = groups
         self._layout = KvLayout(make_rules(groups, block_size), block_size, chain)
         self._pool = BlockPool(num_blocks)
         self._cache = PrefixCache(len(groups))
@@ -79,7 +80,7 @@ class KvManager:
 
     def max_blocks_for(self, num_tokens: int, *, max_chunk: int) -> int:
         """Blocks one request of num_tokens holds at its peak, when no step computes more than max_chunk of them."""
-        return sum(rule.max_blocks(num_tokens, max_chunk) for rule in self._layout.rules)
+        return peak_blocks(self._groups, num_tokens, block_size=self._layout.block_size, max_chunk=max_chunk)
 
     def check_fits(self, num_tokens: int, *, max_chunk: int) -> None:
         """Raise CapacityError, with the number that would fit, if such a request could not run even alone."""
