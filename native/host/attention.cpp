@@ -11,8 +11,8 @@ namespace octavo {
 
 namespace {
 
-constexpr int64_t kRowsPerTile = 64;         // queries x heads of a group that share a pass over the keys
-constexpr int64_t kTilesPerThread = 4;       // with fewer, partitions are handed out
+constexpr int64_t kRowsPerTile = 64;          // queries x heads of a group that share a pass over the keys
+constexpr int64_t kTilesPerThread = 4;        // with fewer, partitions are handed out
 constexpr int64_t kOperationsHere = 1500000;  // less (some 15 us) is done by the calling thread alone
 
 struct plan {
