@@ -50,7 +50,6 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
     """index in `rows` -> draft tokens."""
     copies: list[tuple[int, int]] = []
     """(source block, destination block), before anything is computed."""
-    weights_generation: int = 0
 
     @property
     def num_scheduled_tokens(self) -> int:

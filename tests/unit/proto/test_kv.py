@@ -51,12 +51,8 @@ def test_without_chunks_window_layers_take_the_whole_prompt():
 
 def test_a_recurrent_group_holds_the_state_it_reads_and_the_one_it_writes():
     groups = (KvGroup(kind="recurrent", layers=(0,)),)
-    assert [peak_blocks(groups, num_tokens, block_size=32, max_chunk=64) for num_tokens in (1, 32, 33, 999)] == [
-        1,
-        1,
-        2,
-        2,
-    ]
+    lengths = (1, 32, 33, 999)
+    assert [peak_blocks(groups, length, block_size=32, max_chunk=64) for length in lengths] == [1, 1, 2, 2]
 
 
 @given(num_tokens=st.integers(1, 5000), window=st.integers(1, 600), max_chunk=st.integers(1, 600))
