@@ -117,16 +117,6 @@ class Request:
     def num_output_tokens(self) -> int:
         return len(self.token_ids) - self.num_prompt_tokens
 
-    @property
-    def tokens_scheduled(self) -> int:
-        """Positions computed once everything in flight has returned."""
-        return self.span()[0]
-
-    @property
-    def num_samples_in_flight(self) -> int:
-        """Tokens that steps in flight will add (drafts not counted)."""
-        return self.span()[1] - len(self.token_ids)
-
     def span(self) -> tuple[int, int]:
         """(positions scheduled, tokens certain to exist) once everything in flight has returned.
 

@@ -1,4 +1,4 @@
-"""Stored bytes -> float32 or bfloat16, by the native module.
+"""Stored bytes -> float32, by the native module.
 
 Owns: the Python face of `native/gguf`.   The obvious numpy version, which tests compare with, is
 `dequantize_reference.py`. Both are bit-equal.
@@ -18,11 +18,4 @@ def dequantize_f32(storage: StorageFormat, data: ByteArray) -> npt.NDArray[np.fl
     """[whole blocks of bytes] -> [elements] float32. Releases the GIL. Cost: one pass over both."""
     out = np.empty(data.size // storage.block_bytes * storage.block_size, np.float32)
     _native.dequantize_f32(storage.name, data, out)
-    return out
-
-
-def dequantize_bf16(storage: StorageFormat, data: ByteArray) -> npt.NDArray[np.uint16]:
-    """[whole blocks of bytes] -> [elements], the bits of bfloat16, rounded to nearest even."""
-    out = np.empty(data.size // storage.block_bytes * storage.block_size, np.uint16)
-    _native.dequantize_bf16(storage.name, data, out)
     return out

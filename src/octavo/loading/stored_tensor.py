@@ -6,17 +6,14 @@ Owns: the meaning of rows, undoing the row permutation of GGUF's llama files.   
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from octavo.base.errors import LoadError
 from octavo.base.units import align_up
-from octavo.loading.dequantize import dequantize_bf16, dequantize_f32
-from octavo.loading.mapped_file import ByteArray, MappedFile
+from octavo.loading.dequantize import dequantize_f32
+from octavo.loading.mapped_file import MappedFile
 from octavo.loading.storage import StorageFormat
 
 
@@ -65,47 +62,35 @@ class StoredTensor:
 
     def read_f32(self, start: int = 0, stop: int | None = None) -> npt.NDArray[np.float32]:
         """Rows [start, stop) as a fresh float32 array [stop - start, ...]. Peak memory: the result, plus two heads."""
-        values: npt.NDArray[np.float32] = self._read(dequantize_f32, start, stop)
+        values = self._read(start, stop)
         if self._layout.add:
             values += np.float32(self._layout.add)
-        return values
-
-    def read_bf16(self, start: int = 0, stop: int | None = None) -> npt.NDArray[np.uint16]:
-        """The same as the bits of bfloat16, rounded to nearest even."""
-        if self._layout.add:
-            raise LoadError(f"tensor {self.name!r}: a norm weight is read as float32 only")
-        values: npt.NDArray[np.uint16] = self._read(dequantize_bf16, start, stop)
         return values
 
     def drop(self) -> None:
         """Give the file's pages back. Safe to call twice, and to read again afterwards."""
         self._file.drop(self._offset, self.num_bytes)
 
-    def _read(
-        self, expand: Callable[[StorageFormat, ByteArray], Any], start: int, stop: int | None
-    ) -> npt.NDArray[Any]:
+    def _read(self, start: int, stop: int | None) -> npt.NDArray[np.float32]:
         num_rows = self.shape[0]
         stop = num_rows if stop is None else stop
         if not 0 <= start <= stop <= num_rows:
             raise IndexError(f"tensor {self.name!r}: rows [{start}, {stop}) of {num_rows}")
         if len(self.shape) == 1 and self.format.block_size > 1:
-            values = expand(self.format, self._file.view(self._offset, self.num_bytes))
+            values = dequantize_f32(self.format, self._file.view(self._offset, self.num_bytes))
             return np.array(values[start:stop])
         head_dim = self._layout.interleaved_head_dim
         if head_dim is None:
-            return self._read_file_rows(expand, start, stop)
+            return self._read_file_rows(start, stop)
         first = start // head_dim * head_dim
         last = align_up(stop, head_dim)
-        rows = self._read_file_rows(expand, first, last)
+        rows = self._read_file_rows(first, last)
         tail = self.shape[1:]
         rows = rows.reshape(-1, head_dim // 2, 2, *tail).swapaxes(1, 2).reshape(last - first, *tail)
         return rows if (first, last) == (start, stop) else rows[start - first : stop - first].copy()
 
-    def _read_file_rows(
-        self, expand: Callable[[StorageFormat, ByteArray], Any], start: int, stop: int
-    ) -> npt.NDArray[Any]:
+    def _read_file_rows(self, start: int, stop: int) -> npt.NDArray[np.float32]:
         tail = self.shape[1:]
         row_bytes = self.format.num_bytes(math.prod(tail))
         data = self._file.view(self._offset + start * row_bytes, (stop - start) * row_bytes)
-        values: npt.NDArray[Any] = expand(self.format, data).reshape(stop - start, *tail)
-        return values
+        return dequantize_f32(self.format, data).reshape(stop - start, *tail)

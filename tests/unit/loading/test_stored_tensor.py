@@ -56,12 +56,6 @@ def test_an_offset_is_added(tmp_path):
     assert tensor.read_f32().tolist() == [0.5] * 4
 
 
-def test_bfloat16_rows_are_the_upper_halves(tmp_path):
-    values = np.array([[1.0, -2.0], [0.5, 3.0]], np.float32)
-    tensor = stored(tmp_path, values.tobytes(), (2, 2))
-    assert np.array_equal(tensor.read_bf16(1, 2), (values[1:].view(np.uint32) >> 16).astype(np.uint16))
-
-
 @pytest.mark.parametrize(("start", "stop"), [(-1, 2), (2, 1), (0, 7), (7, 8)])
 def test_rows_that_do_not_exist_are_an_error(tmp_path, start, stop):
     tensor = stored(tmp_path, bytes(96), (6, 4))

@@ -59,11 +59,6 @@ class KvSequence:
         """For blocks num_published .. : the pending cache entry of each group, None where it has none."""
 
     @property
-    def num_held(self) -> int:
-        """Blocks of all groups, null entries not counted. O(table)."""
-        return sum(block != 0 for table in self.block_ids for block in table)
-
-    @property
     def num_registered(self) -> int:
         """Leading blocks of the chain that have been offered to the cache, published or pending."""
         return self.num_published + len(self.unpublished)
