@@ -58,6 +58,18 @@ class Stream:
         return self.data.decode()
 
 
+class Background(threading.Thread):
+    """A request whose server will be killed under it."""
+
+    def __init__(self, ask):
+        super().__init__(daemon=True)
+        self._ask = ask
+
+    def run(self):
+        with contextlib.suppress(http.client.HTTPException, OSError):
+            self._ask()
+
+
 def live(server):
     return server.get("/load").json["server_load"]
 
@@ -151,13 +163,14 @@ def test_a_client_that_leaves_frees_its_request_within_a_second(fresh, is_stream
 def test_a_full_queue_is_said_at_once_with_a_time_to_come_back(fresh):
     server = fresh("--max-num-seqs=1", "--max-num-queued-reqs=1")
     running = Stream(server, n=8, temperature=1)  # one after the other
-    waiting = threading.Thread(target=server.completion, kwargs={"max_tokens": 1}, daemon=True)
+    waiting = Background(lambda: server.completion(max_tokens=1))
     waiting.start()
     wait_until(lambda: server.metric("vllm:num_requests_waiting") >= 8, 5)
     answer = server.completion(prompt="x" * 100, max_tokens=1)
     assert (answer.status, answer.error["code"], answer.headers["retry-after"]) == (503, "queue_full", "1")
     assert answer.seconds < 0.5
     assert "max_num_queued_reqs" in answer.error["message"]
+    server.stop(signal.SIGKILL)
     running.end()
     waiting.join()
 

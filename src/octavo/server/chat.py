@@ -86,7 +86,7 @@ async def _prepare(request: ChatCompletionRequest, service: Service, request_id:
         detokenize=engine.tokenizer is not None,
     )
     guess = sum(len(message["content"]) for message in messages) // CHARS_PER_TOKEN
-    service.admission.check(num_requests=params.n, num_tokens=guess)
+    service.admission.check(num_requests=1, num_tokens=guess)
     details: dict[str, Any] = {
         "request_id": request_id,
         "priority": request.priority or 0,

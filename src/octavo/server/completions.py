@@ -98,9 +98,8 @@ async def _prepare(request: CompletionRequest, service: Service, request_id: str
         prompt_logprobs=wants_prompt_logprobs,
         detokenize=engine.tokenizer is not None,
     )
-    n = params.n
     guesses = [len(prompt) // CHARS_PER_TOKEN if isinstance(prompt, str) else len(prompt) for prompt in prompts]
-    service.admission.check(num_requests=n * len(prompts), num_tokens=sum(guesses))
+    service.admission.check(num_requests=len(prompts), num_tokens=sum(guesses))
     num_kept = truncation(request, service, request.max_tokens)
     adds_special = request.add_special_tokens is not False
     prepared = []
@@ -127,7 +126,7 @@ async def _prepare(request: CompletionRequest, service: Service, request_id: str
         echoed=[await _text_of(one, service) for one in prepared] if request.echo else [],
         scores_only=scores_only,
         names=service.token_names(request.return_tokens_as_token_ids),
-        n=n,
+        n=params.n,
     )
 
 
