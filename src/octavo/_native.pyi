@@ -117,9 +117,7 @@ class Backend:
         """pairs [n, 2] (source, destination), in order."""
     def embedding(self, tokens: npt.NDArray[np.int32], table: PackedMatrix, scale: float) -> Tensor:
         """[T] -> [T, E] float32."""
-    def rms_norm(
-        self, x: Tensor, addend: Tensor | None, weight: PackedVector, eps: float
-    ) -> tuple[Tensor, Tensor]:
+    def rms_norm(self, x: Tensor, addend: Tensor | None, weight: PackedVector, eps: float) -> tuple[Tensor, Tensor]:
         """[T, E] float32 -> normed [T, E] in the back end's dtype, residual [T, E] float32."""
     def norm_only(self, x: Tensor, weight: PackedVector, eps: float) -> Tensor:
         """[T, E] -> [T, E], float32."""
