@@ -1,7 +1,9 @@
 """Gather an EngineConfig from default < file < environment < flags or keyword arguments.
 
-Owns: the order of sources, names that do not exist, and reporting all problems at once. The only reader of OCTAVO_*.
-Does not own: reading a value (values.py), rules between options (validate.py).
+Owns: the order of sources, names that do not exist, and reporting all problems at once. Options are read from the
+environment (OCTAVO_<OPTION>) here and nowhere else.
+Does not own: reading a value (values.py), rules between options (validate.py). OCTAVO_HOME is no option: it says where
+pulled models are kept, to loading/cache.py.
 """
 
 from __future__ import annotations
