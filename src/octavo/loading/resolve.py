@@ -5,6 +5,7 @@ Owns: the order alias, path, hub id.   Does not own: fetching aliases (download.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -65,13 +66,12 @@ def _fetch_from_hub(repo_id: str, download_dir: str | Path | None, revision: str
             )
         )
 
-    try:
-        folder = snapshot(is_local=True)
-        if _is_complete(folder):
-            return folder
-    except Exception:
-        # Not in the local cache in any usable form: ask the hub, whose answer is the one to report.
-        pass
+    cached: Path | None = None
+    with contextlib.suppress(OSError, ValueError):  # the client's: it is not cached, the cache is damaged, a bad id
+        cached = snapshot(is_local=True)
+    if cached is not None and _is_complete(cached):
+        return cached
+    # Not in the local cache in any usable form: ask the hub, whose answer is the one to report.
     try:
         folder = snapshot(is_local=False)
     except Exception as error:

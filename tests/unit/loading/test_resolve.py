@@ -17,16 +17,19 @@ def home(tmp_path, monkeypatch):
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """The hub: answers with `answer`, or raises it. Local look-ups are the real ones."""
+    """The hub: answers with `answer`, or raises it. Local look-ups are the real ones, or raise `local_error`."""
 
     class Hub:
         answer = ConnectionError("hub is not reachable\nmore")
+        local_error = None
         calls = ()
 
     real = huggingface_hub.snapshot_download
 
     def snapshot_download(repo_id, **kwargs):
         if kwargs["local_files_only"]:
+            if Hub.local_error is not None:
+                raise Hub.local_error
             return real(repo_id, **kwargs)
         Hub.calls = (*Hub.calls, kwargs)
         if isinstance(Hub.answer, Exception):
@@ -121,3 +124,17 @@ def test_a_repository_without_safetensors_is_refused(tmp_path, hub):
     hub.answer = tmp_path
     with pytest.raises(LoadError, match="safetensors"):
         resolve_model("owner/tiny", download_dir=tmp_path / "hub")
+
+
+@pytest.mark.parametrize("error", [PermissionError("cache"), ValueError("damaged cache")])
+def test_a_local_cache_that_cannot_be_read_is_left_for_the_hub(tmp_path, hub, error):
+    hub.local_error = error
+    hub.answer = write_hf_folder(tmp_path / "fetched")
+    assert resolve_model("owner/tiny", download_dir=tmp_path / "hub") == hub.answer
+
+
+def test_a_wrong_call_of_the_client_is_not_hidden(tmp_path, hub):
+    hub.local_error = TypeError("unexpected keyword")
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        resolve_model("owner/tiny", download_dir=tmp_path / "hub")
+    assert hub.calls == ()
