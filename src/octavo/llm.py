@@ -247,7 +247,11 @@ def _check_priority(priority: Sequence[int] | None, num_prompts: int) -> None:
             "priority: must be a list of whole numbers, one for each prompt", parameter="priority", value=priority
         )
     if len(priority) != num_prompts:
-        raise ValidationError(f"priority has {len(priority)} entries for {num_prompts} prompts", parameter="priority")
+        raise ValidationError(
+            f"priority has {len(priority)} entries for {num_prompts} prompts: give one each, or leave priority out",
+            parameter="priority",
+            value=len(priority),
+        )
 
 
 def _final_only(params: SamplingParams) -> SamplingParams:

@@ -173,7 +173,7 @@ def test_one_bad_request_stops_the_call_before_anything_runs(llm, prompts, param
 
 
 def test_priorities_must_match_the_prompts(llm):
-    with pytest.raises(ValidationError, match="priority has 1 entries for 2 prompts"):
+    with pytest.raises(ValidationError, match="priority has 1 entries for 2 prompts: give one each"):
         llm.generate(["a", "b"], GREEDY, priority=[1], use_tqdm=False)
 
 
