@@ -1,4 +1,7 @@
-"""Contract of the native module. Arrays are C-contiguous; a wrong dtype or shape is a TypeError, a wrong size a ValueError."""
+"""Contract of the native module.
+
+Arrays are C-contiguous; a wrong dtype or shape is a TypeError, a wrong size a ValueError.
+"""
 
 from typing import Any, Literal
 
@@ -64,7 +67,10 @@ class AttentionOptions:
     ) -> None: ...
 
 class KvCache:
-    """B zeroed blocks. layers_of_groups: model layers of each group, by their place in the page. P is 16 or a multiple of 32."""
+    """B zeroed blocks. P is 16 or a multiple of 32.
+
+    layers_of_groups: model layers of each group, by their place in the page.
+    """
 
     def __init__(
         self,
