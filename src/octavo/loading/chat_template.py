@@ -7,6 +7,7 @@ Does not own: the sandbox (template.py), tokens.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import jinja2
@@ -16,6 +17,21 @@ from octavo.loading.template import compile_template, render_template
 
 DEFAULT = "default"
 TOOL_USE = "tool_use"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateOptions:
+    """What a template is rendered with, beside the messages."""
+
+    tools: Sequence[Mapping[str, Any]] | None = None
+    add_generation_prompt: bool = True
+    """End with the opening of an assistant's turn."""
+    continue_final_message: bool = False
+    """End inside the last message; excludes add_generation_prompt."""
+    chat_template: str | None = None
+    """A template, or the name of one of the model's; None: the model's for this kind of conversation."""
+    variables: Mapping[str, object] = field(default_factory=dict)
+    """Further ones, for this template."""
 
 
 class ChatTemplate:
@@ -31,31 +47,24 @@ class ChatTemplate:
         """The template for ordinary conversations, if the model has one."""
         return self.sources.get(DEFAULT)
 
-    def render(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        add_generation_prompt: bool = True,
-        continue_final_message: bool = False,
-        chat_template: str | None = None,
-        **variables: object,
-    ) -> str:
-        """The text. `chat_template` is a template, or the name of one of the model's. Raises ValidationError."""
-        if continue_final_message and add_generation_prompt:
+    def render(self, messages: Sequence[Mapping[str, Any]], options: TemplateOptions) -> str:
+        """The text. Raises ValidationError."""
+        if options.continue_final_message and options.add_generation_prompt:
             raise ValidationError(
                 "continue_final_message: cannot be combined with add_generation_prompt; turn one of them off",
                 parameter="continue_final_message",
                 value=True,
             )
-        template = self._choose(chat_template, has_tools=bool(tools))
-        text = render_template(
-            template,
-            self._special_tokens
-            | variables
-            | {"messages": messages, "tools": tools, "add_generation_prompt": add_generation_prompt},
-        )
-        return _cut_after_final_message(text, messages) if continue_final_message else text
+        template = self._choose(options.chat_template, has_tools=bool(options.tools))
+        variables = {
+            **self._special_tokens,
+            **options.variables,
+            "messages": messages,
+            "tools": options.tools,
+            "add_generation_prompt": options.add_generation_prompt,
+        }
+        text = render_template(template, variables)
+        return _cut_after_final_message(text, messages) if options.continue_final_message else text
 
     def _choose(self, chat_template: str | None, *, has_tools: bool) -> jinja2.Template:
         if chat_template is not None and chat_template not in self.sources:

@@ -15,7 +15,7 @@ from typing import Any
 import tokenizers
 
 from octavo.base.errors import LoadError, ValidationError
-from octavo.loading.chat_template import ChatTemplate
+from octavo.loading.chat_template import ChatTemplate, TemplateOptions
 
 
 def is_panic(error: BaseException) -> bool:
@@ -161,14 +161,14 @@ class Tokenizer:
         **kwargs: Any,
     ) -> str | list[int]:
         """The prompt of a conversation: text, or ids without further special tokens. Raises ValidationError."""
-        text = self._chat_template.render(
-            messages,
+        options = TemplateOptions(
             tools=tools,
             add_generation_prompt=add_generation_prompt,
             continue_final_message=continue_final_message,
             chat_template=chat_template,
-            **kwargs,
+            variables=kwargs,
         )
+        text = self._chat_template.render(messages, options)
         return self.encode(text, add_special_tokens=False) if tokenize else text
 
     def _named_id(self, name: str) -> int | None:
