@@ -1,56 +1,32 @@
 """POST /v1/chat/completions.
 
-Owns: messages to a prompt, echo, the order of chunks: role, echo, text, end, usage, [DONE].
+Owns: messages to a prompt, echo, the answer that is not streamed.
 Does not own: sampling parameters (api/params.py), checks of messages (messages.py), running (running.py).
-Invariant: the chunks of a stream joined are the answer without streaming.
 """
 
 from __future__ import annotations
 
-import contextlib
-from dataclasses import dataclass
 from typing import Any
 
-from octavo.engine.inputs import PreparedRequest
 from octavo.engine.prompts import ChatOptions
-from octavo.outputs import CompletionOutput, RequestOutput
 from octavo.server.admission import CHARS_PER_TOKEN
 from octavo.server.api.chat_types import (
     ChatChoice,
-    ChatChunkChoice,
     ChatCompletionRequest,
     ChatCompletionResponse,
     ChatFields,
     ChatMessageOut,
-    Delta,
 )
-from octavo.server.api.logprobs import ChatLogprobs, TokenNames, chat_logprobs, prompt_logprobs
+from octavo.server.api.logprobs import prompt_logprobs
 from octavo.server.api.params import build_sampling, check_common, check_logprobs
 from octavo.server.api.usage import UsageMeter
+from octavo.server.chat_stream import ChatCall, make_logprobs, stream_chat
 from octavo.server.errors import ApiError, invalid_value
 from octavo.server.exchange import Exchange
-from octavo.server.intervals import ChunkGate
 from octavo.server.messages import read_messages, read_tools
-from octavo.server.requests import StreamSettings, as_prompt, cut, is_strict, note_request, read_request, truncation
-from octavo.server.running import collect, follow
+from octavo.server.requests import as_prompt, cut, is_strict, note_request, read_request, truncation
+from octavo.server.running import collect
 from octavo.server.service import Service
-from octavo.server.sse import DONE, ChunkFrame, EventWriter
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatCall:
-    """A checked request, ready to run."""
-
-    request: ChatCompletionRequest
-    id: str
-    model: str
-    prepared: PreparedRequest
-    role: str
-    echoed: str
-    """Text that comes before the answer; empty without echo."""
-    names: TokenNames
-    num_top: int | None
-    """Of the best tokens at each position; None: all that were reported."""
 
 
 async def serve(exchange: Exchange, service: Service) -> None:
@@ -62,7 +38,7 @@ async def serve(exchange: Exchange, service: Service) -> None:
         call = await _prepare(request, service, request_id, model)
         note_request(exchange, service, [call.prepared])
         if request.stream:
-            await _stream(exchange, service, call)
+            await stream_chat(exchange, service, call)
         else:
             await exchange.reply_json(await _answer(exchange, service, call))
 
@@ -193,7 +169,7 @@ async def _answer(exchange: Exchange, service: Service, call: ChatCall) -> ChatC
             ChatChoice(
                 index=continuation.index,
                 message=ChatMessageOut(role=call.role, content=call.echoed + continuation.text),
-                logprobs=_logprobs(call, continuation),
+                logprobs=make_logprobs(call, continuation),
                 finish_reason=continuation.finish_reason,
                 stop_reason=continuation.stop_reason,
                 token_ids=continuation.token_ids if wants_ids else None,
@@ -206,108 +182,3 @@ async def _answer(exchange: Exchange, service: Service, call: ChatCall) -> ChatC
         prompt_token_ids=output.prompt_token_ids if wants_ids else None,
         prompt_text=output.prompt if request.return_prompt_text else None,
     )
-
-
-def _logprobs(call: ChatCall, continuation: CompletionOutput) -> ChatLogprobs | None:
-    if not call.request.logprobs:
-        return None
-    return chat_logprobs(continuation.token_ids, continuation.logprobs or [], call.names, num_top=call.num_top)
-
-
-# ---- as a stream ----------------------------------------------------------------------------------------------------
-
-
-async def _stream(exchange: Exchange, service: Service, call: ChatCall) -> None:
-    settings = StreamSettings.of(call.request, service)
-    frame = ChunkFrame(
-        id=call.id,
-        object="chat.completion.chunk",
-        created=service.now_s(),
-        model=call.model,
-        fingerprint=service.fingerprint,
-    )
-    writer = EventWriter(exchange)
-    meter = UsageMeter(reports_cached=service.config.enable_prompt_tokens_details)
-    maker = _ChunkMaker(call, frame, settings)
-    try:
-        async with (
-            writer.kept_alive(settings.keep_alive_s),
-            contextlib.aclosing(follow(service.engine, [call.prepared])) as outputs,
-        ):
-            async for _, output in outputs:
-                meter.add(0, output)
-                chunks = maker.chunks(output, meter)
-                if chunks:
-                    await writer.write(chunks)
-    except Exception as error:
-        await writer.fail(error)
-        return
-    usage = meter.usage()
-    exchange.notes |= meter.notes() | {"finish_reason": maker.last_reason}
-    await exchange.finish_stream((frame.usage(usage) if settings.includes_usage else b"") + DONE)
-
-
-class _ChunkMaker:
-    """Chunks of one answer in their order."""
-
-    def __init__(self, call: ChatCall, frame: ChunkFrame, settings: StreamSettings) -> None:
-        self._call = call
-        self._frame = frame
-        self._has_usage = settings.has_usage_in_chunks
-        self._gates = [ChunkGate(settings.interval) for _ in call.prepared.sequences]
-        self._is_begun = False
-        self.last_reason: str | None = None
-
-    def chunks(self, output: RequestOutput, meter: UsageMeter) -> bytes:
-        """Those due after this output, joined."""
-        usage = meter.usage() if self._has_usage else None
-        parts: list[bytes] = []
-        if not self._is_begun:
-            if not any(c.token_ids or c.finished() for c in output.outputs):
-                return b""  # the prompt is being computed
-            self._is_begun = True
-            parts += self._first_chunks(output, usage)
-        for continuation in output.outputs:
-            due = self._gates[continuation.index].pass_through(continuation)
-            choice = self._choice(due) if due is not None else None
-            if choice is not None:
-                parts.append(self._frame.choice(choice, usage, is_last=choice.finish_reason is not None))
-        return b"".join(parts)
-
-    def _first_chunks(self, output: RequestOutput, usage: Any) -> list[bytes]:
-        call = self._call
-        extra: dict[str, object] = {}
-        if call.request.return_token_ids:
-            extra["prompt_token_ids"] = output.prompt_token_ids
-        if call.request.return_prompt_text:
-            extra["prompt_text"] = output.prompt
-        indices = range(len(self._gates))
-        parts = [
-            self._frame.choice(
-                ChatChunkChoice(index=index, delta=Delta(role=call.role, content="")), usage, extra=extra
-            )
-            for index in indices
-        ]
-        if call.echoed:
-            parts += [
-                self._frame.choice(ChatChunkChoice(index=index, delta=Delta(content=call.echoed)), usage)
-                for index in indices
-            ]
-        return parts
-
-    def _choice(self, due: CompletionOutput) -> ChatChunkChoice | None:
-        request = self._call.request
-        is_silent = not (due.text or due.finished())
-        if is_silent and not (due.token_ids and (request.logprobs or request.return_token_ids)):
-            return None
-        choice = ChatChunkChoice(index=due.index, delta=Delta())
-        if due.text or not due.finished():
-            choice.delta.content = due.text
-        if request.logprobs and due.token_ids:
-            choice.logprobs = _logprobs(self._call, due)
-        if request.return_token_ids:
-            choice.token_ids = due.token_ids
-        if due.finished():
-            choice.finish_reason, choice.stop_reason = due.finish_reason, due.stop_reason
-            self.last_reason = due.finish_reason
-        return choice

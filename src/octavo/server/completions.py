@@ -7,9 +7,7 @@ Invariant: the chunks of a stream joined are the answer without streaming. choic
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from octavo.engine.inputs import PreparedRequest
@@ -17,18 +15,15 @@ from octavo.outputs import CompletionOutput, PositionLogprobs, RequestOutput
 from octavo.server.admission import CHARS_PER_TOKEN
 from octavo.server.api.completion_types import (
     CompletionChoice,
-    CompletionChunkChoice,
     CompletionRequest,
     CompletionResponse,
 )
-from octavo.server.api.logprobs import CompletionLogprobs, TokenNames, completion_logprobs, prompt_logprobs
+from octavo.server.api.logprobs import completion_logprobs, prompt_logprobs
 from octavo.server.api.params import build_sampling, check_common, check_logprobs
-from octavo.server.api.usage import UsageMeter
+from octavo.server.completion_stream import CompletionCall, make_meter, stream_completion
 from octavo.server.errors import ApiError, invalid_value
 from octavo.server.exchange import Exchange
-from octavo.server.intervals import ChunkGate
 from octavo.server.requests import (
-    StreamSettings,
     as_prompt,
     cut,
     is_strict,
@@ -36,27 +31,10 @@ from octavo.server.requests import (
     read_request,
     truncation,
 )
-from octavo.server.running import collect, follow
+from octavo.server.running import collect
 from octavo.server.service import Service
-from octavo.server.sse import DONE, ChunkFrame, EventWriter
 
 DEFAULT_MAX_TOKENS = 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompletionCall:
-    """A checked request, ready to run."""
-
-    request: CompletionRequest
-    id: str
-    model: str
-    prepared: list[PreparedRequest]
-    echoed: list[str]
-    """Text of each prompt; empty without echo."""
-    scores_only: bool
-    """max_tokens=0 with echo: the one token that is generated is not shown."""
-    names: TokenNames
-    n: int
 
 
 async def serve(exchange: Exchange, service: Service) -> None:
@@ -68,7 +46,7 @@ async def serve(exchange: Exchange, service: Service) -> None:
         call = await _prepare(request, service, request_id, model)
         note_request(exchange, service, call.prepared)
         if request.stream:
-            await _stream(exchange, service, call)
+            await stream_completion(exchange, service, call)
         else:
             await exchange.reply_json(await _answer(exchange, service, call))
 
@@ -167,7 +145,7 @@ async def _text_of(prepared: PreparedRequest, service: Service) -> str:
 
 
 async def _answer(exchange: Exchange, service: Service, call: CompletionCall) -> CompletionResponse:
-    meter = _meter(service, call)
+    meter = make_meter(service, call)
     choices = []
     for prompt_idx, output in enumerate(await collect(service.engine, call.prepared)):
         meter.add(prompt_idx, output)
@@ -214,105 +192,3 @@ def _with_prompt(
     if not call.request.echo:
         return token_ids, positions
     return [*output.prompt_token_ids, *token_ids], [*(output.prompt_logprobs or []), *positions]
-
-
-def _meter(service: Service, call: CompletionCall) -> UsageMeter:
-    return UsageMeter(reports_cached=service.config.enable_prompt_tokens_details, counts_output=not call.scores_only)
-
-
-# ---- as a stream ----------------------------------------------------------------------------------------------------
-
-
-async def _stream(exchange: Exchange, service: Service, call: CompletionCall) -> None:
-    settings = StreamSettings.of(call.request, service)
-    frame = ChunkFrame(
-        id=call.id,
-        object="text_completion",
-        created=service.now_s(),
-        model=call.model,
-        fingerprint=service.fingerprint,
-    )
-    writer, meter = EventWriter(exchange), _meter(service, call)
-    maker = _ChunkMaker(call, settings.interval)
-    try:
-        async with (
-            writer.kept_alive(settings.keep_alive_s),
-            contextlib.aclosing(follow(service.engine, call.prepared)) as outputs,
-        ):
-            async for prompt_idx, output in outputs:
-                meter.add(prompt_idx, output)
-                usage = meter.usage() if settings.has_usage_in_chunks else None
-                chunks = [
-                    frame.choice(choice, usage, is_last=choice.finish_reason is not None)
-                    for choice in maker.choices(prompt_idx, output)
-                ]
-                if chunks:
-                    await writer.write(b"".join(chunks))
-    except Exception as error:
-        await writer.fail(error)
-        return
-    usage = meter.usage()
-    exchange.notes |= meter.notes() | {"finish_reason": maker.last_reason}
-    await exchange.finish_stream((frame.usage(usage) if settings.includes_usage else b"") + DONE)
-
-
-class _ChunkMaker:
-    """Choices of chunks, and what must be remembered of each text between two of them."""
-
-    def __init__(self, call: CompletionCall, interval: int) -> None:
-        self._call = call
-        num_choices = len(call.prepared) * call.n
-        self._gates = [ChunkGate(interval) for _ in range(num_choices)]
-        self._offsets = [0] * num_choices
-        self._is_begun = [False] * num_choices
-        self._prompt_positions: dict[int, list[PositionLogprobs | None]] = {}
-        self.last_reason: str | None = None
-
-    def choices(self, prompt_idx: int, output: RequestOutput) -> list[CompletionChunkChoice]:
-        """Those due after this output."""
-        if output.prompt_logprobs is not None:
-            self._prompt_positions.setdefault(prompt_idx, []).extend(output.prompt_logprobs)
-        made = []
-        for continuation in output.outputs:
-            index = prompt_idx * self._call.n + continuation.index
-            due = self._gates[index].pass_through(continuation)
-            if due is not None:
-                choice = self._choice(prompt_idx, index, output, due)
-                if choice is not None:
-                    made.append(choice)
-        return made
-
-    def _choice(
-        self, prompt_idx: int, index: int, output: RequestOutput, due: CompletionOutput
-    ) -> CompletionChunkChoice | None:
-        call, request = self._call, self._call.request
-        text, token_ids, positions = due.text, due.token_ids, due.logprobs or []
-        is_first = not self._is_begun[index]
-        if is_first and not token_ids and not due.finished():
-            return None  # the prompt is being computed
-        self._is_begun[index] = True
-        if call.scores_only:
-            text, token_ids, positions = "", [], []
-        logprobs: CompletionLogprobs | None = None
-        if request.logprobs is not None:
-            ids: Sequence[int] = token_ids
-            with_prompt: Sequence[PositionLogprobs | None] = positions
-            if is_first and request.echo:
-                ids = [*output.prompt_token_ids, *token_ids]
-                with_prompt = [*self._prompt_positions.get(prompt_idx, []), *positions]
-            logprobs, self._offsets[index] = completion_logprobs(
-                ids, with_prompt, call.names, offset=self._offsets[index]
-            )
-        if is_first and request.echo:
-            text = call.echoed[prompt_idx] + text
-        if not (text or is_first or due.finished() or logprobs is not None or request.return_token_ids):
-            return None
-        choice = CompletionChunkChoice(index=index, text=text, logprobs=logprobs)
-        if request.return_token_ids:
-            choice.token_ids = token_ids
-            if is_first:
-                choice.prompt_token_ids = output.prompt_token_ids
-        if due.finished():
-            self.last_reason = choice.finish_reason = "length" if call.scores_only else due.finish_reason
-            choice.stop_reason = None if call.scores_only else due.stop_reason
-        return choice

@@ -9,7 +9,6 @@ its request runs, because reading never stops for long; every state has a timer 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import deque
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -21,6 +20,7 @@ from octavo.base.log import get_logger
 from octavo.server.cycle import ClientDisconnectedError, Cycle, Message, Scope
 from octavo.server.errors import ApiError
 from octavo.server.http_limits import HttpLimits
+from octavo.server.request_head import RequestHead, not_http
 
 logger = get_logger(__name__)
 
@@ -31,7 +31,6 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 _MAX_UNREAD_BYTES = 1 << 16
 _MAX_PIPELINED = 16
 _LINGER_S = 1.0
-_HOST = re.compile(rb"[A-Za-z0-9._~%\[\]:-]*")
 
 
 class Connections:
@@ -67,15 +66,8 @@ class HttpConnection(asyncio.Protocol):
         self._refusal: ApiError | None = None
         self._is_deaf = False  # nothing more is read from the client
         self._is_reading_paused = False
-        # The request that is arriving.
-        self._is_in_message = False
-        self._url = b""
-        self._headers: list[tuple[bytes, bytes]] = []
-        self._num_header_bytes = 0
-        self._exact_header_bytes = 0
-        self._num_chunks = 0
-        self._num_body_bytes = 0
-        self._begin_s = 0.0
+        self._head = RequestHead(0.0)
+        self._is_in_message = False  # a request is arriving, `_head` is its
 
     # ---- asyncio ----------------------------------------------------------------------------------------------------
 
@@ -126,16 +118,23 @@ class HttpConnection(asyncio.Protocol):
         if not self._is_in_message:
             self._begin_message()
         if self._reading is None:
-            self._num_header_bytes += len(data)
+            self._head.num_received_bytes += len(data)
         try:
             self._feed(data)
         except httptools.HttpParserError as error:
             if self._refusal is None:
-                self._refusal = ApiError(400, "invalid_request", f"Not a valid HTTP request: {error}.")
-        if self._refusal is None and self._reading is None and self._is_in_message and self._is_header_too_large():
-            self._refusal = _headers_too_large(self._limits)
+                self._refusal = not_http(error)
+        if self._refusal is None and self._reading is None and self._is_in_message:
+            self._try(self._head.check_growth, self._limits)
         if self._refusal is not None:
             self._refuse(self._refusal)
+
+    def _try(self, check: Callable[..., None], *arguments: object) -> None:
+        """A check whose error refuses the request; raised inside the parser's callbacks it would be lost."""
+        try:
+            check(*arguments)
+        except ApiError as error:
+            self._refusal = self._refusal or error
 
     def _feed(self, data: bytes) -> None:
         """Parse. An offer to upgrade is not taken: the request is read again without it, as RFC 9110 7.8 has it.
@@ -146,15 +145,13 @@ class HttpConnection(asyncio.Protocol):
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             rest = data[upgrade.args[0] :]
-            method, headers = self._parser.get_method(), self._headers
+            method, head = self._parser.get_method(), self._head
             if method == b"CONNECT":
-                self._refusal = ApiError(400, "invalid_request", "Not a valid HTTP request: CONNECT.")
+                self._refusal = not_http("CONNECT")
                 return
-            lines = [b"%s %s HTTP/1.1" % (method, self._url)]
-            lines += [b"%s: %s" % pair for pair in headers if pair[0] not in (b"upgrade", b"connection")]
             self._parser = httptools.HttpRequestParser(self)
             self._begin_message()
-            self._parser.feed_data(b"\r\n".join([*lines, b"", b""]) + rest)
+            self._parser.feed_data(head.without_upgrade(method) + rest)
 
     # ---- httptools --------------------------------------------------------------------------------------------------
 
@@ -163,41 +160,36 @@ class HttpConnection(asyncio.Protocol):
             self._begin_message()
 
     def on_url(self, url: bytes) -> None:
-        self._url += url
-        self._exact_header_bytes += len(url)
+        self._head.add_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._exact_header_bytes += len(name) + len(value) + 4
-        if len(self._headers) <= self._limits.max_header_count:
-            self._headers.append((name.lower(), value))
+        self._head.add_header(name, value, self._limits)
 
     def on_headers_complete(self) -> None:
         if self._refusal is not None or self._parser.should_upgrade():
             return
+        version = self._parser.get_http_version()
         try:
-            self._check_head()
-            scope = self._make_scope()
+            scope = self._head.make_scope(
+                self._base_scope, method=self._parser.get_method(), http_version=version, limits=self._limits
+            )
         except ApiError as error:
             self._refusal = error
             return
-        keep_alive = scope["http_version"] != "1.0" and bool(self._parser.should_keep_alive())
-        expects = any(name == b"expect" and value.lower() == b"100-continue" for name, value in self._headers)
-        self._reading = Cycle(self, scope, keep_alive=keep_alive, expects_continue=expects)
+        keep_alive = version != "1.0" and bool(self._parser.should_keep_alive())
+        self._reading = Cycle(self, scope, keep_alive=keep_alive, expects_continue=self._head.expects_continue)
         self._queue.append(self._reading)
         if len(self._queue) == 1:
             self._start(self._reading)
 
     def on_chunk_header(self) -> None:
-        self._num_chunks += 1
-        if self._num_chunks > self._limits.max_body_chunks and self._refusal is None:
-            remedy = f"the body has more than {self._limits.max_body_chunks} chunks"
-            self._refusal = ApiError(413, "content_too_large", f"Request body too large: {remedy}.")
+        self._try(self._head.add_chunk, self._limits)
 
     def on_body(self, data: bytes) -> None:
         cycle = self._reading
         if cycle is None or cycle.is_complete or self._refusal is not None:
             return
-        self._num_body_bytes += len(data)
+        self._head.num_body_bytes += len(data)
         cycle.add_body(data)
         if len(cycle.body) > _MAX_UNREAD_BYTES:
             if cycle is self._queue[0]:
@@ -268,43 +260,8 @@ class HttpConnection(asyncio.Protocol):
 
     def _begin_message(self) -> None:
         self._is_in_message = True
-        self._url = b""
-        self._headers = []
-        self._num_header_bytes = 0
-        self._exact_header_bytes = 0
-        self._num_chunks = 0
-        self._num_body_bytes = 0
-        self._begin_s = self._loop.time()
+        self._head = RequestHead(self._loop.time())
         self._arm(self._limits.read_deadline_s(0), self._on_read_timeout)
-
-    def _is_header_too_large(self) -> bool:
-        return self._num_header_bytes > self._limits.max_header_bytes
-
-    def _check_head(self) -> None:
-        limits = self._limits
-        if self._exact_header_bytes > limits.max_header_bytes or len(self._headers) > limits.max_header_count:
-            raise _headers_too_large(limits)
-        hosts = [value for name, value in self._headers if name == b"host"]
-        is_old = self._parser.get_http_version() == "1.0"
-        if len(hosts) > 1 or (not hosts and not is_old) or not all(_HOST.fullmatch(host.strip()) for host in hosts):
-            raise ApiError(400, "invalid_request", "Not a valid HTTP request: Host header missing or malformed.")
-
-    def _make_scope(self) -> Scope:
-        try:
-            url = httptools.parse_url(self._url)
-        except httptools.HttpParserInvalidURLError:
-            raise ApiError(400, "invalid_request", "Not a valid HTTP request: malformed target.") from None
-        if not url.path or not url.path.startswith(b"/"):
-            raise ApiError(400, "invalid_request", "Not a valid HTTP request: malformed target.")
-        return self._base_scope | {
-            "http_version": self._parser.get_http_version(),
-            "method": self._parser.get_method().decode("ascii"),
-            "path": url.path.decode("latin-1"),
-            "raw_path": url.path,
-            "query_string": url.query or b"",
-            "headers": self._headers,
-            "state": {},
-        }
 
     def _start(self, cycle: Cycle) -> None:
         task = self._loop.create_task(self._run(cycle))
@@ -373,16 +330,12 @@ class HttpConnection(asyncio.Protocol):
         if not self._is_in_message:
             self._close(lingers=False)
             return
-        left_s = self._begin_s + self._limits.read_deadline_s(self._num_body_bytes) - self._loop.time()
+        head = self._head
+        left_s = head.begin_s + self._limits.read_deadline_s(head.num_body_bytes) - self._loop.time()
         if left_s > 0:
             self._arm(left_s, self._on_read_timeout)
             return
         self._refuse(ApiError(408, "request_timeout", "The request took too long to arrive."))
-
-
-def _headers_too_large(limits: HttpLimits) -> ApiError:
-    what = f"at most {limits.max_header_count} headers and {limits.max_header_bytes} bytes"
-    return ApiError(431, "headers_too_large", f"Request headers too large: {what}.")
 
 
 def _render_refusal(error: ApiError, date: bytes) -> bytes:
