@@ -88,9 +88,18 @@ static int64_t draw_all(const draw_params& p) {
         if (max_of_row(p.logits + start, count) + kHighestNoise < best.value) continue;
         const vi counters = add(lane_numbers(), broadcast(static_cast<int32_t>(start / 4)));
         const words w = philox(counters, p.position, p.seed);
-        float noise[4][kLanes];
+        float noise[4][kLanes], sums[kBlock];
         for (int lane = 0; lane < 4; ++lane) store(noise[lane], gumbel(w.lane[lane]));
-        for (int64_t i = 0; i < count; ++i) best.take(p.logits[start + i] + noise[i & 3][i >> 2], start + i);
+        for (int64_t i = 0; i < kLanes; ++i) {
+            for (int64_t lane = 0; lane < 4; ++lane) sums[4 * i + lane] = noise[lane][i];
+        }
+        if (count == kBlock) {
+            for (int64_t i = 0; i < kBlock; i += kLanes) store(sums + i, load(p.logits + start + i) + load(sums + i));
+        } else {
+            for (int64_t i = 0; i < count; ++i) sums[i] = p.logits[start + i] + sums[i];
+        }
+        if (max_of_row(sums, count) <= best.value) continue;
+        for (int64_t i = 0; i < count; ++i) best.take(sums[i], start + i);
     }
     return best.index;
 }

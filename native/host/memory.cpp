@@ -11,6 +11,8 @@ namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kSmallestClass = 4096;
+// Steps differ in size from one to the next: a buffer up to this much larger serves too, or each size would be held.
+constexpr size_t kLoosestFit = 4;
 
 size_t round_up(size_t n, size_t multiple) {
     return (n + multiple - 1) / multiple * multiple;
@@ -63,11 +65,12 @@ arena::~arena() {
 arena::buffer arena::take(size_t num_bytes) {
     const size_t class_bytes = class_of(num_bytes);
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::vector<char*>& free = free_[class_bytes];
-    if (!free.empty()) {
-        char* const data = free.back();
-        free.pop_back();
-        return {data, {shared_from_this(), class_bytes}};
+    for (auto found = free_.lower_bound(class_bytes); found != free_.end(); ++found) {
+        if (found->first > kLoosestFit * class_bytes) break;
+        if (found->second.empty()) continue;
+        char* const data = found->second.back();
+        found->second.pop_back();
+        return {data, {shared_from_this(), found->first}};
     }
     char* const data = class_bytes >= kHugePage ? map_pages(round_up(class_bytes, kHugePage))
                                                 : static_cast<char*>(::operator new(class_bytes, std::align_val_t{64}));

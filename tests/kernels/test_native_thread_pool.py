@@ -48,6 +48,15 @@ def test_calls_from_several_python_threads_give_each_its_own_result() -> None:
                 np.testing.assert_array_equal(found, one)
 
 
+def test_steps_of_many_sizes_share_their_memory() -> None:
+    ops = CpuOps("float32", num_threads=2)
+    weight = ops.pack_vector(ArrayWeight("w", draw(64)))
+    for num_rows in range(400, 1, -7):
+        ops.norm_only(ops.tensor(draw(num_rows, 64)), weight, 1e-5)
+    largest = 400 * 64 * 4
+    assert ops.arena_bytes < 4 * largest
+
+
 def test_steps_of_one_kind_ask_for_no_new_memory() -> None:
     ops = CpuOps("float32", num_threads=2)
     packed = ops.pack_linear([LinearSegment(ArrayWeight("w", draw(200, 64)))])
