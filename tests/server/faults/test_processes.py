@@ -133,17 +133,28 @@ def test_f86_a_start_can_be_interrupted(model, temporary):
     assert "Traceback" not in server.log
 
 
+def is_red(server):
+    """Readiness is refused: the signal has been taken in."""
+    try:
+        return server.get("/readyz").status == 503
+    except (OSError, http.client.HTTPException):
+        return True
+
+
 def test_f87_running_requests_finish_before_the_end(model, temporary):
     folder, env = temporary
-    server = LiveServer(model, SMALL, env, folder)
-    server.start()
-    with concurrent.futures.ThreadPoolExecutor(8) as pool, server.connection() as idle:
+    with (
+        LiveServer(model, SMALL, env, folder) as server,
+        concurrent.futures.ThreadPoolExecutor(8) as pool,
+        server.connection() as idle,
+    ):
         expected = [future.result().text for future in open_streams(server, pool, 4)]
         futures = open_streams(server, pool, 4)
         idle.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
         assert b"200 OK" in idle.recv(1000)
         assert server.process is not None
         server.process.send_signal(signal.SIGTERM)
+        until(lambda: is_red(server), 5.0, "the signal has been taken in")
         refused = []
         with contextlib.suppress(OSError, http.client.HTTPException):
             for _ in range(3):
@@ -156,9 +167,10 @@ def test_f87_running_requests_finish_before_the_end(model, temporary):
 
 def test_f87_what_does_not_finish_in_time_ends_with_an_error(model, temporary):
     folder, env = temporary
-    server = LiveServer(model, (*SMALL, "--shutdown-timeout", "0.1"), env, folder)
-    server.start()
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+    with (
+        LiveServer(model, (*SMALL, "--shutdown-timeout", "0.1"), env, folder) as server,
+        concurrent.futures.ThreadPoolExecutor(8) as pool,
+    ):
         futures = open_streams(server, pool, 8, n=8, temperature=1)
         started = time.monotonic()
         assert server.stop(signal.SIGTERM) == 0
