@@ -102,13 +102,13 @@ void bind_storage(nb::module_& m) {
     nb::class_<packed_matrix>(m, "PackedMatrix")
         .def(
             "__init__",
-            [](packed_matrix* self, const std::string& type, int64_t n, int64_t k) {
-                new (self) packed_matrix(dtype_of(type), n, k);
+            [](packed_matrix* self, backend& ops, const std::string& type, int64_t n, int64_t k) {
+                new (self) packed_matrix(ops.weight_memory(), dtype_of(type), n, k);
             },
-            "dtype"_a, "num_columns"_a, "k"_a)
+            "ops"_a, "dtype"_a, "num_columns"_a, "k"_a)
         .def_ro("num_columns", &packed_matrix::n)
         .def_ro("k", &packed_matrix::k)
-        .def_prop_ro("num_bytes", [](const packed_matrix& w) { return w.panels.num_bytes(); })
+        .def_prop_ro("num_bytes", [](const packed_matrix& w) { return w.panels.num_bytes; })
         .def(
             "set_bias",
             [](packed_matrix& self, const array<float, 1>& bias) {

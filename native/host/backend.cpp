@@ -17,8 +17,8 @@ size_t packed_bytes(dtype type, int64_t n, int64_t k) {
 
 }  // namespace
 
-packed_matrix::packed_matrix(dtype element, int64_t columns, int64_t rows)
-    : type(element), n(columns), k(rows), panels(packed_bytes(element, columns, rows)) {}
+packed_matrix::packed_matrix(slab& memory, dtype element, int64_t columns, int64_t rows)
+    : type(element), n(columns), k(rows), panels(memory.take(packed_bytes(element, columns, rows))) {}
 
 backend::backend(dtype type, const char* isa, int num_threads)
     : type_(type), kernels_(select_kernels(isa)), arena_(std::make_shared<arena>()), pool_(num_threads) {}
@@ -32,7 +32,7 @@ void backend::pack_columns(packed_matrix& matrix, int64_t first_column, const fl
                   "columns " + std::to_string(first_column) + " to " + std::to_string(first_column + num_rows) +
                       " of N = " + std::to_string(matrix.n));
     if (num_rows == 0) return;
-    const pack_weights_params params{rows, matrix.panels.data(), k, first_column, num_rows};
+    const pack_weights_params params{rows, matrix.panels.data, k, first_column, num_rows};
     const int64_t first_panel = first_column / kPanelColumns;
     const int64_t last_panel = ceil_div(first_column + num_rows, kPanelColumns);
     const auto pack = kernels_.pack_weights[static_cast<int>(matrix.type)];
@@ -46,7 +46,7 @@ tensor backend::embedding(const int32_t* tokens, int64_t num_tokens, const packe
                       "token " + std::to_string(tokens[t]) + " is not below V = " + std::to_string(table.n));
     }
     tensor out(*arena_, dtype::float32, {num_tokens, table.k});
-    const embedding_params params{tokens, table.panels.data(), out.floats(), table.k, scale};
+    const embedding_params params{tokens, table.panels.data, out.floats(), table.k, scale};
     const auto gather = kernels_.embedding[static_cast<int>(table.type)];
     run_rows(num_tokens, table.k * 4, [&](int64_t first, int64_t last) { gather(params, first, last); });
     return out;

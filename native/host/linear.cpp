@@ -36,7 +36,7 @@ void backend::multiply(const void* x, const int32_t* indices, int64_t rows, cons
         });
         p.x = packed.get();
     }
-    p.panels = weights.panels.data();
+    p.panels = weights.panels.data;
     p.bias = weights.bias.empty() ? nullptr : weights.bias.data();
     p.out = out;
     p.rows = rows;

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <bit>
 #include <new>
 
@@ -10,6 +11,7 @@ namespace octavo {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kSlabBytes = size_t{64} << 20;
 constexpr size_t kSmallestClass = 4096;
 // Steps differ in size from one to the next: a buffer up to this much larger serves too, or each size would be held.
 constexpr size_t kLoosestFit = 4;
@@ -48,6 +50,17 @@ region::region(size_t num_bytes) : num_bytes_(round_up(num_bytes == 0 ? 1 : num_
 
 region::~region() {
     munmap(data_, num_bytes_);
+}
+
+slab::slice slab::take(size_t num_bytes) {
+    const size_t aligned = round_up(num_bytes, 64);
+    if (!current_ || num_bytes_used_ + aligned > current_->num_bytes()) {
+        current_ = std::make_shared<region>(std::max(kSlabBytes, aligned));
+        num_bytes_used_ = 0;
+    }
+    char* const data = current_->data() + num_bytes_used_;
+    num_bytes_used_ += aligned;
+    return {current_, data, num_bytes};
 }
 
 arena::~arena() {

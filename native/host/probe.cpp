@@ -47,11 +47,12 @@ double probe_matrix(backend& ops, int num_passes) {
     const int64_t k = (128 << 10) / (kPanelColumns * item_bytes(ops.type()));
     constexpr int64_t kNumPanels = 2, kNumTurns = 64;
     const int64_t rows = ops.kernels().max_tile_rows;
-    const packed_matrix weights(ops.type(), kNumPanels * kPanelColumns, k);
+    slab memory;
+    const packed_matrix weights(memory, ops.type(), kNumPanels * kPanelColumns, k);
     const region x(static_cast<size_t>(rows * k * item_bytes(ops.type())));
     const region out(static_cast<size_t>(ops.num_threads() * rows * weights.n * 4));
     linear_params p{};
-    p.panels = weights.panels.data();
+    p.panels = weights.panels.data;
     p.x = x.data();
     p.rows = rows;
     p.k = k;

@@ -17,11 +17,11 @@ namespace octavo {
 
 // A linear layer's matrix, [N, K] packed (kernel_table.h), with its bias.
 struct packed_matrix {
-    packed_matrix(dtype type, int64_t n, int64_t k);
+    packed_matrix(slab& memory, dtype type, int64_t n, int64_t k);
 
     dtype type;
     int64_t n, k;
-    region panels;
+    slab::slice panels;
     std::vector<float> bias;  // [N], empty: none
 };
 
@@ -86,6 +86,7 @@ class backend {
     int num_threads() const { return pool_.num_threads(); }
     size_t arena_bytes() const { return arena_->num_bytes_held(); }
     arena& memory() const { return *arena_; }
+    slab& weight_memory() { return weight_memory_; }
     thread_pool& pool() { return pool_; }
     const kernel_table& kernels() const { return kernels_; }
 
@@ -119,6 +120,7 @@ class backend {
     const dtype type_;
     const kernel_table& kernels_;
     std::shared_ptr<arena> arena_;
+    slab weight_memory_;
     thread_pool pool_;
 };
 

@@ -1,4 +1,5 @@
-// Memory of the back end: large zeroed regions in huge pages, and an arena of buffers that are used again and again.
+// Memory of the back end: large zeroed regions in huge pages, slices of them for weights, and an arena of buffers that
+// are used again and again.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +25,22 @@ class region {
   private:
     char* data_ = nullptr;
     size_t num_bytes_ = 0;
+};
+
+// Zeroed memory for what stays as long as the back end, laid end to end in large regions: a matrix smaller than a huge
+// page shares one with its neighbours. A region goes when the last slice of it goes. Not thread-safe.
+class slab {
+  public:
+    struct slice {
+        std::shared_ptr<region> owner;
+        char* data = nullptr;
+        size_t num_bytes = 0;
+    };
+    slice take(size_t num_bytes);  // 64-byte aligned
+
+  private:
+    std::shared_ptr<region> current_;
+    size_t num_bytes_used_ = 0;
 };
 
 // Buffers handed out and taken back; after a few steps of a kind no step asks the system for memory. Thread-safe.

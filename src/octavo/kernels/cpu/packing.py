@@ -29,7 +29,7 @@ def pack_segments(
     widths = {segment.weight.shape[1] for segment in segments}
     if len(widths) != 1:
         raise ShapeError(f"pack_linear: K differs between the segments: {sorted(widths)}")
-    packed = _native.PackedMatrix(dtype, sum(segment.weight.shape[0] for segment in segments), widths.pop())
+    packed = _native.PackedMatrix(ops, dtype, sum(segment.weight.shape[0] for segment in segments), widths.pop())
     first = 0
     for segment in segments:
         _pack_rows(ops, packed, first, segment.weight)
@@ -43,7 +43,7 @@ def pack_table(
     ops: _native.Backend, weight: WeightTensor, dtype: Literal["float32", "bfloat16"]
 ) -> _native.PackedMatrix:
     """A table [V, E], packed like a linear so that one copy serves as embedding and as head."""
-    packed = _native.PackedMatrix(dtype, *weight.shape)
+    packed = _native.PackedMatrix(ops, dtype, *weight.shape)
     _pack_rows(ops, packed, 0, weight)
     return packed
 
