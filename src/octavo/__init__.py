@@ -12,13 +12,13 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "LLM": "octavo.llm",
-    "AsyncLLM": "octavo.engine.async_llm",
-    "AsyncOptions": "octavo.engine.async_options",
+    "AsyncLLM": "octavo.engine.front.async_llm",
+    "AsyncOptions": "octavo.engine.front.async_options",
     "EngineArgs": "octavo.engine.args",
     "SamplingParams": "octavo.proto.sampling",
     "RequestOutputKind": "octavo.proto.sampling",
-    "TextPrompt": "octavo.engine.prompts",
-    "TokensPrompt": "octavo.engine.prompts",
+    "TextPrompt": "octavo.engine.input.prompts",
+    "TokensPrompt": "octavo.engine.input.prompts",
     "RequestOutput": "octavo.outputs",
     "CompletionOutput": "octavo.outputs",
     "Logprob": "octavo.outputs",
@@ -66,9 +66,9 @@ if TYPE_CHECKING:
         ValidationError,
     )
     from octavo.engine.args import EngineArgs
-    from octavo.engine.async_llm import AsyncLLM
-    from octavo.engine.async_options import AsyncOptions
-    from octavo.engine.prompts import TextPrompt, TokensPrompt
+    from octavo.engine.front.async_llm import AsyncLLM
+    from octavo.engine.front.async_options import AsyncOptions
+    from octavo.engine.input.prompts import TextPrompt, TokensPrompt
     from octavo.llm import LLM
     from octavo.outputs import CompletionOutput, Logprob, RequestMetrics, RequestOutput
     from octavo.proto.sampling import RequestOutputKind, SamplingParams

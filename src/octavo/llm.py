@@ -1,7 +1,7 @@
 """LLM: the offline API. A model in this process, lists of prompts in, lists of outputs out.
 
 Owns: the life of an engine, turning one call into many requests, order of the results.
-Does not own: validation (engine/inputs.py), the loop (engine/core.py), outputs (engine/outputs.py).
+Does not own: validation (engine/input/processor.py), the loop (engine/core.py), outputs (engine/output/processor.py).
 Invariants: nothing runs before every prompt of a call has been checked; after a call, also one that raised, the engine
 is idle and usable. One call at a time: a second one is refused, whatever thread it comes from.
 """
@@ -20,9 +20,9 @@ from octavo.config.resolved import ResolvedConfig
 from octavo.config.schema import EngineConfig
 from octavo.engine.args import EngineArgs
 from octavo.engine.build import Engine, build_engine
-from octavo.engine.inputs import PreparedRequest
+from octavo.engine.input.processor import PreparedRequest
+from octavo.engine.input.prompts import ChatMessage, ChatOptions, Prompt, PromptType, list_conversations, list_prompts
 from octavo.engine.progress import GenerationProgress, ProgressBarFactory
-from octavo.engine.prompts import ChatMessage, ChatOptions, Prompt, PromptType, list_conversations, list_prompts
 from octavo.loading import Tokenizer
 from octavo.outputs import RequestOutput
 from octavo.proto.sampling import RequestOutputKind, SamplingParams

@@ -1,6 +1,6 @@
 """What a caller gets back: RequestOutput and its parts, with vLLM's names and shapes.
 
-Owns: the public result types.   Does not own: how they are filled (engine/outputs.py).
+Owns: the public result types.   Does not own: how they are filled (engine/output/processor.py).
 Invariants: `outputs[i].index == i`; `len(logprobs) == len(token_ids)` where logprobs were asked for;
 `cumulative_logprob` is None exactly where `logprobs` is.
 """

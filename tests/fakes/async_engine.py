@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from octavo.config.load import load_config
-from octavo.engine.async_llm import AsyncLLM
-from octavo.engine.async_options import AsyncOptions
+from octavo.engine.front.async_llm import AsyncLLM
+from octavo.engine.front.async_options import AsyncOptions
 from octavo.fault.state import EngineState
 from octavo.proto.sampling import RequestOutputKind, SamplingParams
 

@@ -7,12 +7,12 @@ import asyncio
 from fakes.byte_tokenizer import ByteTokenizer
 
 from octavo.base.clock import ManualClock
-from octavo.engine.dispatch import Dispatcher
-from octavo.engine.inputs import PreparedRequest
-from octavo.engine.outputs import LiveRequest
-from octavo.engine.prompts import Prompt
-from octavo.engine.streams import OutputStream
-from octavo.engine.supervisor import RunningEngine
+from octavo.engine.front.dispatch import Dispatcher
+from octavo.engine.front.streams import OutputStream
+from octavo.engine.input.processor import PreparedRequest
+from octavo.engine.input.prompts import Prompt
+from octavo.engine.output.processor import LiveRequest
+from octavo.engine.process.supervisor import RunningEngine
 from octavo.proto.codec import ProtocolError
 from octavo.proto.messages import Add, Deltas, Load
 from octavo.proto.output import RequestDelta

@@ -9,7 +9,7 @@ import asyncio
 import sys
 
 from octavo.config.load import load_config
-from octavo.engine.async_llm import AsyncLLM
+from octavo.engine.front.async_llm import AsyncLLM
 
 
 async def main(model: str) -> None:

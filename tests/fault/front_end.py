@@ -11,8 +11,8 @@ import json
 import sys
 
 from octavo.config.load import load_config
-from octavo.engine.async_llm import AsyncLLM
-from octavo.engine.async_options import AsyncOptions
+from octavo.engine.front.async_llm import AsyncLLM
+from octavo.engine.front.async_options import AsyncOptions
 from octavo.proto.sampling import SamplingParams
 
 

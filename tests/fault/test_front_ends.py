@@ -14,7 +14,7 @@ import zmq
 from fakes.async_engine import SMALL, until
 
 from octavo.config.load import load_config
-from octavo.engine.hub import EngineHub
+from octavo.engine.process.hub import EngineHub
 from octavo.proto.codec import client_codec, engine_codec
 from octavo.proto.messages import EngineUp, GetStats
 

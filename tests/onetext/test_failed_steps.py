@@ -17,12 +17,12 @@ from octavo.core.policy import FcfsPolicy
 from octavo.core.scheduler import Scheduler
 from octavo.engine.client import InProcessClient
 from octavo.engine.core import EngineCore
-from octavo.engine.defaults import EndTokens
 from octavo.engine.frontend import FrontEnd
-from octavo.engine.inputs import InputProcessor, ModelDefaults
-from octavo.engine.outputs import OutputProcessor
-from octavo.engine.prompts import Prompt
-from octavo.engine.validate import RequestLimits
+from octavo.engine.input.defaults import EndTokens
+from octavo.engine.input.processor import InputProcessor, ModelDefaults
+from octavo.engine.input.prompts import Prompt
+from octavo.engine.input.validate import RequestLimits
+from octavo.engine.output.processor import OutputProcessor
 from octavo.executor import InProcessExecutor
 from octavo.kernels.dispatch import make_ops
 from octavo.models import load_model

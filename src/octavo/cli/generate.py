@@ -90,7 +90,7 @@ def _generate(engine: Any, prompt: Any, params: Any, *, is_silent: bool) -> Any:
 
 def _make_prompt(engine: Any, text: str, args: argparse.Namespace) -> Any:
     """The prompt in the model's chat format, or with --raw and for models without one as it is."""
-    from octavo.engine.prompts import ChatOptions
+    from octavo.engine.input.prompts import ChatOptions
 
     has_template = engine.tokenizer is not None and engine.tokenizer.chat_template is not None
     if args.raw or not (has_template or engine.config.options.model.chat_template):

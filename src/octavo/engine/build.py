@@ -24,10 +24,10 @@ from octavo.core.policy import make_policy
 from octavo.core.scheduler import Scheduler
 from octavo.engine.client import InProcessClient
 from octavo.engine.core import EngineCore
-from octavo.engine.front_parts import load_front_parts, make_inputs, open_model
 from octavo.engine.frontend import FrontEnd
-from octavo.engine.inputs import InputProcessor
-from octavo.engine.outputs import OutputProcessor
+from octavo.engine.input.front_parts import load_front_parts, make_inputs, open_model
+from octavo.engine.input.processor import InputProcessor
+from octavo.engine.output.processor import OutputProcessor
 from octavo.engine.startup_log import startup_lines
 from octavo.engine.timeline import Timeline
 from octavo.executor.interface import Executor

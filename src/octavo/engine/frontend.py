@@ -11,9 +11,9 @@ from collections.abc import Generator, Iterable, Sequence
 from octavo.base.clock import Clock
 from octavo.base.errors import EngineDeadError
 from octavo.engine.client import EngineClient
-from octavo.engine.inputs import PreparedRequest
+from octavo.engine.input.processor import PreparedRequest
 from octavo.engine.interrupt import DeferredInterrupt
-from octavo.engine.outputs import OutputProcessor
+from octavo.engine.output.processor import OutputProcessor
 from octavo.outputs import RequestOutput
 
 

@@ -2,7 +2,7 @@
 
 Owns: the fields and what is derived from them.
 Does not own: the checks of single values (`sampling_checks.py`), the names of vLLM that are refused
-(`sampling_names.py`), and checks that need the model (ids in the vocabulary, context length: `engine/inputs.py`).
+(`sampling_names.py`), and checks that need the model (ids in the vocabulary, context length: `engine/input`).
 Invariants: values are checked and brought into one form when the object is made, also when it is decoded.
 """
 

@@ -1,7 +1,7 @@
 """What each sampling parameter may be, and the one form it is kept in.
 
 Owns: types, ranges, limits and normal forms of single fields, and the rules between fields.
-Does not own: checks that need the model (`engine/inputs.py`), names that are known but not done (`sampling_names.py`).
+Does not own: checks that need the model (`engine/input`), names that are known but not done (`sampling_names.py`).
 Invariants: normalising is idempotent, so a decoded copy equals the original; no number that is kept is NaN or infinite.
 """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from octavo.engine.prompts import ChatOptions
+from octavo.engine.input.prompts import ChatOptions
 from octavo.server.admission import CHARS_PER_TOKEN
 from octavo.server.api.chat_types import (
     ChatChoice,

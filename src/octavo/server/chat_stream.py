@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass
 
-from octavo.engine.inputs import PreparedRequest
+from octavo.engine.input.processor import PreparedRequest
 from octavo.outputs import CompletionOutput, RequestOutput
 from octavo.server.api.chat_types import ChatChunkChoice, ChatCompletionRequest, Delta
 from octavo.server.api.logprobs import ChatLogprobs, TokenNames, chat_logprobs

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from octavo.engine.inputs import PreparedRequest
+from octavo.engine.input.processor import PreparedRequest
 from octavo.outputs import CompletionOutput, PositionLogprobs, RequestOutput
 from octavo.server.api.completion_types import CompletionChunkChoice, CompletionRequest
 from octavo.server.api.logprobs import CompletionLogprobs, TokenNames, completion_logprobs

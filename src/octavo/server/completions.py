@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from octavo.engine.inputs import PreparedRequest
+from octavo.engine.input.processor import PreparedRequest
 from octavo.outputs import CompletionOutput, PositionLogprobs, RequestOutput
 from octavo.server.admission import CHARS_PER_TOKEN
 from octavo.server.api.completion_types import (

@@ -63,7 +63,7 @@ def main(start_fd: int, launcher_pid: int) -> int:
     config = msgspec.msgpack.decode(start.config, type=EngineConfig)
     setup_logging(config.observability.log_level, config.observability.log_format)
     set_http_log_level(config.server.uvicorn_log_level)
-    logging.getLogger("octavo.engine.dispatch").setLevel(logging.WARNING)  # the launcher says it once for all
+    logging.getLogger("octavo.engine.front.dispatch").setLevel(logging.WARNING)  # the launcher says it once for all
     try:
         return run_loop(_make_server(config, start).run(on_ready=lambda: _tell_ready(start.ready_fd)))
     except EngineDeadError as error:

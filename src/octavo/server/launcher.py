@@ -1,6 +1,6 @@
 """Several front-end processes on one port, with one engine: `--api-server-count N`.
 
-Owns: starting front ends, replacing those that die, ending them. The engine's supervisor runs here (engine/hub.py).
+Owns: starting front ends, replacing those that die, ending them. The engine's supervisor runs here (`engine/process`).
 Does not own: what a front end does (front_end.py, server.py).
 All accept from one socket that was bound before anything was loaded. Limits on what waits are dealt out among them;
 /load and the queue's limits are those of the front end that answers, /metrics holds the counts of all.
@@ -23,8 +23,8 @@ from octavo.base.errors import EngineDeadError, OctavoError
 from octavo.base.log import get_logger
 from octavo.base.units import ceil_div
 from octavo.config.schema import EngineConfig
-from octavo.engine.child import describe_exit
-from octavo.engine.hub import EngineHub
+from octavo.engine.process.child import describe_exit
+from octavo.engine.process.hub import EngineHub
 from octavo.fault.policy import GiveUp, RestartPolicy
 from octavo.obs.catalogue import FRONT_END_METRICS
 from octavo.obs.counters import CounterLayout, create_shared

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeVar
 
-from octavo.engine.inputs import PreparedRequest
-from octavo.engine.prompts import PromptType
+from octavo.engine.input.processor import PreparedRequest
+from octavo.engine.input.prompts import PromptType
 from octavo.obs.request_log import escape
 from octavo.server.api.params import cap_of
 from octavo.server.api.sampling_fields import SamplingFields

@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
 
-from octavo.engine.async_llm import AsyncLLM
-from octavo.engine.inputs import PreparedRequest
-from octavo.engine.streams import OutputStream
+from octavo.engine.front.async_llm import AsyncLLM
+from octavo.engine.front.streams import OutputStream
+from octavo.engine.input.processor import PreparedRequest
 from octavo.outputs import RequestOutput
 from octavo.server.errors import ApiError, unavailable
 

@@ -25,8 +25,8 @@ from octavo.base.log import get_logger
 from octavo.config.option import AUTO
 from octavo.config.schema import EngineConfig, all_options
 from octavo.config.server_options import HttpLogLevel
-from octavo.engine.async_llm import AsyncLLM
-from octavo.engine.async_options import AsyncOptions
+from octavo.engine.front.async_llm import AsyncLLM
+from octavo.engine.front.async_options import AsyncOptions
 from octavo.server.admin import AdminApp
 from octavo.server.app import App
 from octavo.server.http_limits import HttpLimits

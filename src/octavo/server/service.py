@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from octavo import __version__
 from octavo.base.log import get_logger
 from octavo.config.server_options import ServerConfig
-from octavo.engine.async_llm import AsyncLLM
+from octavo.engine.front.async_llm import AsyncLLM
 from octavo.loading import Tokenizer
 from octavo.obs.tracing import RequestTracer
 from octavo.server.admission import Admission

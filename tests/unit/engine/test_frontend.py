@@ -7,12 +7,12 @@ from fakes.byte_tokenizer import ByteTokenizer
 
 from octavo.base.clock import ManualClock
 from octavo.base.errors import CapacityError, EngineDeadError
-from octavo.engine.defaults import EndTokens
 from octavo.engine.frontend import FrontEnd
-from octavo.engine.inputs import InputProcessor, ModelDefaults
-from octavo.engine.outputs import OutputProcessor
-from octavo.engine.prompts import Prompt
-from octavo.engine.validate import RequestLimits
+from octavo.engine.input.defaults import EndTokens
+from octavo.engine.input.processor import InputProcessor, ModelDefaults
+from octavo.engine.input.prompts import Prompt
+from octavo.engine.input.validate import RequestLimits
+from octavo.engine.output.processor import OutputProcessor
 from octavo.proto.output import RequestDelta
 from octavo.proto.sampling import SamplingParams
 

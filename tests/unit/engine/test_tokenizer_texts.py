@@ -7,7 +7,7 @@ from fakes.hf_folder import write_hf_folder
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from octavo.engine.detokenize import IncrementalDetokenizer
+from octavo.engine.output.detokenize import IncrementalDetokenizer
 from octavo.loading import open_checkpoint
 
 TEXTS = [

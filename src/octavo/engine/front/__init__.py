@@ -1,0 +1,1 @@
+"""The asyncio front end: AsyncLLM, its streams, and their life over the engine's deaths."""

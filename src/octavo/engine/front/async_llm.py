@@ -1,0 +1,395 @@
+"""AsyncLLM: one engine for an asyncio program. Prompts in, streams of outputs out.
+
+Owns: the order of the start and of the end, and the way of one request: prepare, open, read, leave.
+Does not own: what happens to requests over the engine's deaths (dispatch.py), processes (supervisor.py), texts.
+
+    prompt ─► prepare (threads) ─► PreparedRequest ─► generate ─► Dispatcher ─► link ─► engine
+                                                      outputs ◄── OutputStream ◄──────────┘
+All methods on one event loop. Nothing blocks it but the start of a process (a few milliseconds).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from typing import Self
+
+from octavo.base.clock import MonotonicClock
+from octavo.base.errors import EngineDeadError, ValidationError
+from octavo.base.log import get_logger
+from octavo.config.resolved import ResolvedConfig
+from octavo.config.schema import EngineConfig
+from octavo.engine.args import EngineArgs
+from octavo.engine.front.async_options import AsyncOptions
+from octavo.engine.front.dispatch import Dispatcher
+from octavo.engine.front.link import EngineLink
+from octavo.engine.front.remote import AttachedLink, ProcessLink
+from octavo.engine.front.streams import OutputStream
+from octavo.engine.front.thread_link import ThreadLink
+from octavo.engine.front.watch import EngineWatch
+from octavo.engine.input.front_parts import FrontParts, load_front_parts, make_inputs, open_model
+from octavo.engine.input.preparation import PendingPrompts, Preparation, RequestTerms
+from octavo.engine.input.processor import PreparedRequest
+from octavo.engine.input.prompt_pool import BoundedTokenizer, PromptPool
+from octavo.engine.input.prompts import ChatMessage, ChatOptions, PromptType
+from octavo.engine.output.processor import LiveRequest, facts_of
+from octavo.fault.state import EngineEvent, EngineState
+from octavo.loading import Tokenizer
+from octavo.obs.request_meter import RequestMeter
+from octavo.outputs import RequestOutput
+from octavo.proto.messages import GetStats, Ping, ResetPrefixCache, ResetReply, StatsReply
+from octavo.proto.sampling import SamplingParams
+from octavo.proto.stats import EngineStats
+
+logger = get_logger(__name__)
+
+
+class AsyncLLM:
+    """One engine. `start` it, or let the first call do so; `shutdown` at the end, or use as `async with`.
+
+    meter: counts requests; None: nobody does.
+    """
+
+    def __init__(
+        self, config: EngineConfig, options: AsyncOptions | None = None, *, meter: RequestMeter | None = None
+    ) -> None:
+        self.options = options or AsyncOptions()
+        self._engine_config = config
+        self._meter = meter
+        self._clock = MonotonicClock()
+        self._dispatcher = Dispatcher(self._clock, replay=self.options.replay)
+        self._pool = PromptPool(max_pending=self.options.max_prepare_queue, timeout_s=self.options.prepare_timeout_s)
+        self._link: EngineLink | None = None
+        self._watch: EngineWatch | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._parts: FrontParts | None = None
+        self._preparation: Preparation | None = None
+        self._pending_prompts = PendingPrompts()
+
+    @classmethod
+    async def start(
+        cls, config: EngineConfig, options: AsyncOptions | None = None, *, meter: RequestMeter | None = None
+    ) -> Self:
+        """A running engine. Raises ConfigError, LoadError, CapacityError, EngineDeadError with the cause."""
+        llm = cls(config, options, meter=meter)
+        await llm.ready()
+        return llm
+
+    @classmethod
+    def from_engine_args(cls, engine_args: EngineArgs, options: AsyncOptions | None = None) -> Self:
+        """An engine that starts with the first call that needs it."""
+        return cls(engine_args.create_engine_config("server"), options)
+
+    # ---- start and end ----------------------------------------------------------------------------------------------
+
+    async def ready(self) -> None:
+        """Start if need be, and return once requests can be served. Raises what `start` raises."""
+        if self._preparation is None:
+            if self._starting is None:
+                self._starting = asyncio.create_task(self._start())
+            await asyncio.shield(self._starting)
+
+    async def _start(self) -> None:
+        """The engine loads its weights while this process loads the tokenizer."""
+        self._link = link = self._make_link()
+        self._watch = EngineWatch(self._dispatcher, link.kill, stall_timeout_s=self.options.stall_timeout_s)
+        self._dispatcher.attach(link, self._watch)
+        engine = asyncio.create_task(link.start())
+        parts = asyncio.create_task(asyncio.to_thread(_load_parts, self._engine_config))
+        try:
+            done, _ = await asyncio.wait((engine, parts), return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
+                task.result()
+        except BaseException as error:
+            engine.cancel()
+            await asyncio.gather(engine, parts, return_exceptions=True)
+            await self._end(0.0)
+            self._dispatcher.cause = str(error)
+            raise
+        self._parts = parts.result()
+        tokenizer = self._parts.tokenizer
+        bounded = None
+        if tokenizer is not None:
+            bounded = BoundedTokenizer(
+                tokenizer, max_model_len=self.max_model_len, max_token_bytes=tokenizer.max_token_bytes
+            )
+        inputs = make_inputs(self._parts, self.config, bounded)
+        self._preparation = Preparation(inputs, tokenizer, self._pool, self._pending_prompts, self._clock, self.options)
+
+    def _make_link(self) -> EngineLink:
+        if self.options.in_process:
+            return ThreadLink(self._engine_config, self._dispatcher)
+        if self.options.launcher_fd is not None:
+            end = socket.socket(fileno=self.options.launcher_fd)
+            return AttachedLink(end, self._dispatcher, client_idx=self.options.client_idx)
+        return ProcessLink(
+            self._engine_config,
+            self._dispatcher,
+            client_idx=self.options.client_idx,
+            policy=self.options.restart_policy,
+        )
+
+    async def drain(self, timeout_s: float) -> bool:
+        """Take nothing new and wait for what runs. False: time was up, and the rest ended with an error."""
+        self._dispatcher.note(EngineEvent.DRAIN)
+        if await self._dispatcher.wait_until_empty(timeout_s):
+            return True
+        self._dispatcher.fail_all("the server is shutting down and the time to finish was up")
+        return False
+
+    async def shutdown(self, timeout_s: float = 10.0) -> None:
+        """End the engine and everything of it; what still runs ends with an error. Idempotent."""
+        if self._starting is not None and not self._starting.done():
+            self._starting.cancel()
+            await asyncio.gather(self._starting, return_exceptions=True)
+        await self._end(timeout_s)
+
+    async def _end(self, timeout_s: float) -> None:
+        self._dispatcher.close()
+        if self._watch is not None:
+            self._watch.close()
+        self._pool.close()
+        if self._link is not None:
+            await self._link.stop(timeout_s)
+
+    async def __aenter__(self) -> Self:
+        await self.ready()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.shutdown()
+
+    # ---- prompts ----------------------------------------------------------------------------------------------------
+
+    async def prepare(
+        self,
+        prompt: PromptType,
+        sampling_params: SamplingParams | None = None,
+        *,
+        request_id: str,
+        priority: int = 0,
+        deadline_s: float | None = None,
+        is_strict: bool = False,
+        add_special_tokens: bool = True,
+    ) -> PreparedRequest:
+        """Tokenize and check, off the event loop. deadline_s: seconds from now. is_strict: see fit_max_tokens.
+
+        Raises ValidationError; OverloadedError when too many prompts wait; EngineDeadError.
+        """
+        preparation = await self._admitted()
+        terms = RequestTerms(request_id=request_id, priority=priority, deadline_s=deadline_s, is_strict=is_strict)
+        return await preparation.prepare(prompt, sampling_params, terms, add_special_tokens=add_special_tokens)
+
+    async def prepare_chat(
+        self,
+        messages: Sequence[ChatMessage],
+        sampling_params: SamplingParams | None = None,
+        *,
+        request_id: str,
+        chat: ChatOptions | None = None,
+        cache_salt: str | None = None,
+        priority: int = 0,
+        deadline_s: float | None = None,
+        is_strict: bool = False,
+        add_special_tokens: bool = False,
+    ) -> PreparedRequest:
+        """The same for a conversation. Raises ValidationError also for a template of the request's, unless trusted."""
+        preparation = await self._admitted()
+        terms = RequestTerms(request_id=request_id, priority=priority, deadline_s=deadline_s, is_strict=is_strict)
+        return await preparation.prepare_chat(
+            messages, sampling_params, terms, chat=chat, cache_salt=cache_salt, add_special_tokens=add_special_tokens
+        )
+
+    async def tokenize(self, prompt: PromptType, *, add_special_tokens: bool = True) -> list[int]:
+        """Token ids of any form of prompt, within the bounds of `prepare`."""
+        return await (await self._admitted()).tokenize(prompt, add_special_tokens=add_special_tokens)
+
+    async def tokenize_chat(
+        self, messages: Sequence[ChatMessage], chat: ChatOptions | None = None, *, add_special_tokens: bool = False
+    ) -> list[int]:
+        """Token ids of a conversation, within the bounds of `prepare_chat`."""
+        return await (await self._admitted()).tokenize_chat(messages, chat, add_special_tokens=add_special_tokens)
+
+    async def detokenize(self, token_ids: Sequence[int]) -> str:
+        """The text of these ids, special tokens included. Raises ValidationError for an engine without tokenizer."""
+        return await (await self._admitted()).detokenize(token_ids)
+
+    async def _admitted(self) -> Preparation:
+        """Raises EngineDeadError where a request would never be served."""
+        await self.ready()
+        self._dispatcher.check_admission()
+        assert self._preparation is not None
+        return self._preparation
+
+    # ---- generating -------------------------------------------------------------------------------------------------
+
+    async def generate(
+        self,
+        prompt: PromptType | PreparedRequest,
+        sampling_params: SamplingParams | None = None,
+        request_id: str | None = None,
+        *,
+        priority: int = 0,
+        deadline_s: float | None = None,
+    ) -> AsyncGenerator[RequestOutput, None]:
+        """Outputs as they come; the last has finished=True. Closing the iterator or cancelling its task aborts.
+
+        The other parameters are those of `prepare` and do not apply to a PreparedRequest, which can be used once.
+        A slow consumer gets fewer, larger outputs. A request that fails on the way ends with an output of
+        finish_reason "error" with `error` set. Raises what `prepare` raises, and CapacityError.
+        """
+        if not isinstance(prompt, PreparedRequest):
+            prompt = await self.prepare(
+                prompt,
+                sampling_params,
+                request_id=request_id or secrets.token_hex(8),
+                priority=priority,
+                deadline_s=deadline_s,
+            )
+        stream = self.open(prompt)
+        try:
+            async for output in stream:
+                yield output
+        finally:
+            self._dispatcher.leave(stream)
+
+    def open(self, request: PreparedRequest) -> OutputStream:
+        """Start a request at once; who does not read its stream to the end must `leave` it. See `generate`."""
+        track = None if self._meter is None else self._meter.start(facts_of(request))
+        stream = OutputStream(LiveRequest(request, self.tokenizer, track))
+        self._dispatcher.open(stream)
+        return stream
+
+    def leave(self, stream: OutputStream) -> None:
+        """Nobody reads this stream any more: its request is aborted if it runs. Idempotent."""
+        self._dispatcher.leave(stream)
+
+    async def abort(self, request_ids: str | Iterable[str]) -> None:
+        """End requests; their streams end with finish_reason "abort". Unknown ids are ignored."""
+        self._dispatcher.abort([request_ids] if isinstance(request_ids, str) else request_ids)
+
+    # ---- the engine -------------------------------------------------------------------------------------------------
+
+    async def stats(self, timeout_s: float = 1.0) -> EngineStats:
+        """The engine's counters now. Raises EngineDeadError when it does not answer in time."""
+        reply = await self._dispatcher.call(lambda call_id: GetStats(call_id=call_id), timeout_s)
+        assert isinstance(reply, StatsReply)
+        return reply.stats
+
+    async def check_health(self, timeout_s: float = 1.0) -> None:
+        """A live round trip. Raises EngineDeadError when the engine is not healthy or does not answer in time."""
+        if not self.state.is_ready:
+            reason = f": {self.dead_error}" if self.dead_error else ""
+            raise EngineDeadError(f"the engine is {self.state.value}{reason}")
+        await self._dispatcher.call(lambda call_id: Ping(call_id=call_id), timeout_s)
+
+    async def reset_prefix_cache(self, *, reset_running: bool = False, timeout_s: float = 5.0) -> bool:
+        """Forget all cached prefixes. False: some were in use and nothing was forgotten."""
+        reply = await self._dispatcher.call(
+            lambda call_id: ResetPrefixCache(call_id=call_id, reset_running=reset_running), timeout_s
+        )
+        assert isinstance(reply, ResetReply)
+        return reply.is_done
+
+    @property
+    def state(self) -> EngineState:
+        """Where the engine is in its life."""
+        return self._dispatcher.state
+
+    @property
+    def is_running(self) -> bool:
+        """True: requests are taken."""
+        return self.state.takes_requests
+
+    @property
+    def errored(self) -> bool:
+        """True: the engine is dead and will not come back."""
+        return self.state is EngineState.DEAD
+
+    @property
+    def dead_error(self) -> str | None:
+        """Why the engine is dead, or why it last died."""
+        return self._dispatcher.cause
+
+    async def wait_dead(self) -> None:
+        """Return once the engine is DEAD: shut down, or given up after too many deaths."""
+        await self._dispatcher.wait_dead()
+
+    @property
+    def num_restarts(self) -> int:
+        """Successors that came up."""
+        return self._dispatcher.num_restarts
+
+    @property
+    def engine_pid(self) -> int | None:
+        """Process of the present engine; None: there is none, or it is a thread of this one."""
+        return self._link.supervisor.pid if isinstance(self._link, ProcessLink) else None
+
+    @property
+    def num_live_requests(self) -> int:
+        """Requests that have not ended; those in `prepare` included."""
+        return len(self._dispatcher.streams) + self._pending_prompts.num_requests
+
+    @property
+    def num_queued_requests(self) -> int:
+        """Requests of which the engine has reported nothing yet; those in `prepare` included."""
+        return self._dispatcher.streams.num_queued_requests + self._pending_prompts.num_requests
+
+    @property
+    def num_queued_tokens(self) -> int:
+        """Prompt tokens of the queued requests; an estimate for those in `prepare`."""
+        return self._dispatcher.streams.num_queued_tokens + self._pending_prompts.num_tokens
+
+    # ---- the model --------------------------------------------------------------------------------------------------
+
+    @property
+    def config(self) -> ResolvedConfig:
+        """What the engine runs with. Raises EngineDeadError before the start."""
+        running = self._dispatcher.running
+        if running is None:
+            raise EngineDeadError("the engine has not started yet")
+        return running.config
+
+    @property
+    def startup_phases(self) -> dict[str, float]:
+        """Phase of the engine's start-up -> seconds."""
+        running = self._dispatcher.running
+        return {} if running is None else running.phases
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The model's; None with skip_tokenizer_init."""
+        return None if self._parts is None else self._parts.tokenizer
+
+    def get_tokenizer(self) -> Tokenizer:
+        """The model's tokenizer. Raises ValidationError when there is none (skip_tokenizer_init)."""
+        if self.tokenizer is None:
+            raise ValidationError("the engine was started with skip_tokenizer_init: it has no tokenizer")
+        return self.tokenizer
+
+    @property
+    def default_sampling_params(self) -> SamplingParams:
+        """What applies to a request without sampling parameters. Raises EngineDeadError before the start."""
+        if self._preparation is None:
+            raise EngineDeadError("the engine has not started yet")
+        return self._preparation.inputs.default_sampling_params
+
+    @property
+    def max_model_len(self) -> int:
+        """Longest sequence, prompt and output together, in tokens."""
+        return self.config.model.max_model_len
+
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        """What a server calls the model; at least one."""
+        return self.config.model.served_model_names
+
+
+def _load_parts(config: EngineConfig) -> FrontParts:
+    with open_model(config) as checkpoint:
+        parts = load_front_parts(config, checkpoint)
+    if parts.tokenizer is not None:
+        parts.tokenizer.max_token_bytes  # noqa: B018 - computed here, in the shadow of the weights
+    return parts

@@ -1,0 +1,1 @@
+"""Prompts in: from what a caller gives to the NewRequests an engine takes."""

@@ -1,0 +1,175 @@
+"""From prompts to PreparedRequests, off the event loop and within bounds.
+
+Owns: what runs on the pool's threads, the engine's names of requests, the count of what is in preparation.
+Does not own: the checks (inputs.py), the bounds themselves (prompt_pool.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from octavo.base.clock import Clock
+from octavo.base.errors import ValidationError
+from octavo.engine.front.async_options import AsyncOptions
+from octavo.engine.input.processor import InputProcessor, PreparedRequest
+from octavo.engine.input.prompt_pool import PromptPool
+from octavo.engine.input.prompts import ChatMessage, ChatOptions, Prompt, PromptType
+from octavo.loading import Tokenizer
+from octavo.proto.sampling import SamplingParams
+
+T = TypeVar("T")
+
+BYTES_PER_TOKEN_ESTIMATE = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestTerms:
+    """What a request asks for beside its prompt and its sampling."""
+
+    request_id: str
+    priority: int = 0
+    deadline_s: float | None = None
+    """Seconds from its arrival."""
+    is_strict: bool = False
+    """See fit_max_tokens."""
+
+
+class PendingPrompts:
+    """How much is in preparation."""
+
+    def __init__(self) -> None:
+        self.num_requests = 0
+        self.num_tokens = 0
+        """An estimate."""
+
+
+class Preparation:
+    """One front end's. On one event loop."""
+
+    def __init__(
+        self,
+        inputs: InputProcessor,
+        tokenizer: Tokenizer | None,
+        pool: PromptPool,
+        pending: PendingPrompts,
+        clock: Clock,
+        options: AsyncOptions,
+    ) -> None:
+        self.inputs = inputs
+        self._tokenizer = tokenizer
+        self._pool = pool
+        self._pending = pending
+        self._clock = clock
+        self._options = options
+        # What the engine calls requests is unique, whatever callers choose and whoever had this client_idx before.
+        self._id_prefix = f"{options.client_idx}-{secrets.token_hex(3)}"
+        self._ordinals = itertools.count()
+
+    async def prepare(
+        self, prompt: PromptType, sampling: SamplingParams | None, terms: RequestTerms, *, add_special_tokens: bool
+    ) -> PreparedRequest:
+        """Tokenize and check. Raises ValidationError, OverloadedError."""
+
+        def read() -> Prompt:
+            return self.inputs.read(prompt, add_special_tokens=add_special_tokens)
+
+        return await self._prepare(read, _num_prompt_bytes(prompt), sampling, terms)
+
+    async def prepare_chat(
+        self,
+        messages: Sequence[ChatMessage],
+        sampling: SamplingParams | None,
+        terms: RequestTerms,
+        *,
+        chat: ChatOptions | None,
+        cache_salt: str | None,
+        add_special_tokens: bool,
+    ) -> PreparedRequest:
+        """Render, tokenize and check. Raises ValidationError, OverloadedError."""
+        options = self._checked_chat_options(chat)
+
+        def read() -> Prompt:
+            rendered = self.inputs.render_chat(messages, options, add_special_tokens=add_special_tokens)
+            return replace(rendered, cache_salt=cache_salt)
+
+        return await self._prepare(read, _num_message_bytes(messages), sampling, terms)
+
+    async def tokenize(self, prompt: PromptType, *, add_special_tokens: bool) -> list[int]:
+        """Token ids of any form of prompt."""
+        return (await self._pool.run(lambda: self.inputs.read(prompt, add_special_tokens=add_special_tokens))).token_ids
+
+    async def tokenize_chat(
+        self, messages: Sequence[ChatMessage], chat: ChatOptions | None, *, add_special_tokens: bool
+    ) -> list[int]:
+        """Token ids of a conversation."""
+        options = self._checked_chat_options(chat)
+        rendered = await self._pool.run(
+            lambda: self.inputs.render_chat(messages, options, add_special_tokens=add_special_tokens)
+        )
+        return rendered.token_ids
+
+    async def detokenize(self, token_ids: Sequence[int]) -> str:
+        """The text of these ids, special tokens included."""
+        tokenizer = self._tokenizer
+        if tokenizer is None:
+            raise ValidationError("the engine runs without a tokenizer (skip_tokenizer_init)", parameter="tokens")
+        return await self._pool.run(lambda: tokenizer.decode(token_ids, skip_special_tokens=False))
+
+    def _checked_chat_options(self, chat: ChatOptions | None) -> ChatOptions:
+        options = chat or ChatOptions()
+        if options.chat_template is not None and not self._options.trust_request_chat_template:
+            raise ValidationError(
+                "chat_template: templates of requests are not accepted here; "
+                "the operator may allow them with --trust-request-chat-template",
+                parameter="chat_template",
+            )
+        return options
+
+    async def _prepare(
+        self, read: Callable[[], Prompt], num_bytes: int, sampling: SamplingParams | None, terms: RequestTerms
+    ) -> PreparedRequest:
+        arrival_s = self._clock.now_s()
+        engine_id = f"{self._id_prefix}-{next(self._ordinals)}"
+
+        def work() -> PreparedRequest:
+            return self.inputs.prepare(
+                read(),
+                sampling,
+                request_id=engine_id,
+                arrival_s=arrival_s,
+                priority=terms.priority,
+                deadline_s=None if terms.deadline_s is None else arrival_s + terms.deadline_s,
+                default_seed=secrets.randbits(64),
+                is_strict=terms.is_strict,
+            )
+
+        prepared = await self._run_counted(work, num_bytes // BYTES_PER_TOKEN_ESTIMATE)
+        return replace(prepared, request_id=terms.request_id)
+
+    async def _run_counted(self, work: Callable[[], T], num_tokens: int) -> T:
+        self._pending.num_requests += 1
+        self._pending.num_tokens += num_tokens
+        try:
+            return await self._pool.run(work)
+        finally:
+            self._pending.num_requests -= 1
+            self._pending.num_tokens -= num_tokens
+
+
+def _num_prompt_bytes(prompt: PromptType) -> int:
+    """A guess that costs nothing, also for prompts that will turn out to be malformed."""
+    value: object = prompt
+    if isinstance(prompt, Mapping):
+        value = prompt.get("prompt_token_ids") or prompt.get("prompt")
+    if isinstance(value, str):
+        return len(value)
+    return BYTES_PER_TOKEN_ESTIMATE * len(value) if isinstance(value, list | tuple) else 0
+
+
+def _num_message_bytes(messages: Sequence[ChatMessage]) -> int:
+    contents = [message.get("content") for message in messages if isinstance(message, Mapping)]
+    return sum(len(content) for content in contents if isinstance(content, str))

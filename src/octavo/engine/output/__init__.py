@@ -1,0 +1,1 @@
+"""Outputs: from an engine's deltas to ids, text and logprobs."""
