@@ -57,6 +57,7 @@ async def _prepare(request: ChatCompletionRequest, service: Service, request_id:
         request,
         engine.default_sampling_params,
         max_tokens=max_tokens,
+        cap=engine.default_max_tokens,
         logprobs=num_logprobs,
         prompt_logprobs=request.prompt_logprobs,
         detokenize=engine.tokenizer is not None,

@@ -72,6 +72,7 @@ async def _prepare(request: CompletionRequest, service: Service, request_id: str
         request,
         engine.default_sampling_params,
         max_tokens=max_tokens,
+        cap=engine.default_max_tokens,
         logprobs=request.logprobs,
         prompt_logprobs=wants_prompt_logprobs,
         detokenize=engine.tokenizer is not None,

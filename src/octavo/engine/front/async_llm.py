@@ -377,6 +377,13 @@ class AsyncLLM:
         return self._preparation.inputs.default_sampling_params
 
     @property
+    def default_max_tokens(self) -> int | None:
+        """The model's own cap on output tokens; None: it has none. Raises EngineDeadError before the start."""
+        if self._preparation is None:
+            raise EngineDeadError("the engine has not started yet")
+        return self._preparation.inputs.default_max_tokens
+
+    @property
     def max_model_len(self) -> int:
         """Longest sequence, prompt and output together, in tokens."""
         return self.config.model.max_model_len

@@ -10,9 +10,15 @@ from dataclasses import dataclass
 
 from octavo.config.resolved import ResolvedConfig
 from octavo.config.schema import EngineConfig
-from octavo.engine.input.defaults import default_sampling_params, find_end_tokens, read_generation_config
+from octavo.engine.input.defaults import (
+    default_max_tokens,
+    default_sampling_params,
+    find_end_tokens,
+    read_generation_config,
+)
 from octavo.engine.input.processor import InputProcessor, ModelDefaults
 from octavo.engine.input.prompts import PromptTokenizer, read_chat_template
+from octavo.engine.input.template_check import check_chat_template
 from octavo.engine.input.validate import RequestLimits
 from octavo.loading import Checkpoint, Tokenizer, open_checkpoint, resolve_model
 
@@ -38,6 +44,8 @@ def load_front_parts(config: EngineConfig, checkpoint: Checkpoint) -> FrontParts
     """Read them. Raises LoadError, ConfigError."""
     tokenizer = _load_tokenizer(config, checkpoint)
     options = config.model
+    chat_template = read_chat_template(options.chat_template)
+    check_chat_template(tokenizer, chat_template)
     generation_config = read_generation_config(
         options.generation_config, checkpoint.generation_defaults, options.override_generation_config
     )
@@ -46,13 +54,14 @@ def load_front_parts(config: EngineConfig, checkpoint: Checkpoint) -> FrontParts
         vocab_size=checkpoint.spec.vocab_size,
         defaults=ModelDefaults(
             sampling=default_sampling_params(generation_config),
+            max_tokens=default_max_tokens(generation_config),
             end_tokens=find_end_tokens(
                 tokenizer.eos_token_id if tokenizer else None,
                 checkpoint.spec.eos_token_ids,
                 generation_config,
                 vocab_size=checkpoint.spec.vocab_size,
             ),
-            chat_template=read_chat_template(options.chat_template),
+            chat_template=chat_template,
         ),
     )
 

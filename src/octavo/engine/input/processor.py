@@ -51,6 +51,8 @@ class ModelDefaults:
 
     sampling: SamplingParams
     end_tokens: EndTokens
+    max_tokens: int | None = None
+    """The model's cap on output tokens, if it has one."""
     chat_template: str | None = None
     """The engine's, in place of the one in the model's files."""
 
@@ -76,6 +78,11 @@ class InputProcessor:
     def default_sampling_params(self) -> SamplingParams:
         """What applies to a request without sampling parameters."""
         return self._defaults.sampling
+
+    @property
+    def default_max_tokens(self) -> int | None:
+        """The model's own cap on output tokens; None: it has none."""
+        return self._defaults.max_tokens
 
     def read(self, prompt: PromptType, *, add_special_tokens: bool = True) -> Prompt:
         """Any form of prompt as token ids. Raises ValidationError."""

@@ -39,7 +39,6 @@ _FROM_REQUEST = (
     "bad_words",
     "logprob_token_ids",
 )
-_ENGINES_OWN = SamplingParams()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,11 +116,12 @@ def build_sampling(
     defaults: SamplingParams,
     *,
     max_tokens: int | None,
+    cap: int | None,
     logprobs: int | None,
     prompt_logprobs: int | None,
     detokenize: bool,
 ) -> SamplingParams:
-    """Raises ValidationError naming the field. max_tokens None: up to the context's end, or the model's own cap."""
+    """Raises ValidationError naming the field. max_tokens None: up to `cap`, the model's own, or the context's end."""
     values: dict[str, Any] = {name: getattr(request, name) for name in _FROM_REQUEST}
     for name in _FROM_MODEL:
         given = getattr(request, name)
@@ -129,18 +129,12 @@ def build_sampling(
     values = {name: value for name, value in values.items() if value is not None}
     return SamplingParams(
         **values,
-        max_tokens=cap_of(defaults) if max_tokens is None else max_tokens,
+        max_tokens=cap if max_tokens is None else max_tokens,
         logprobs=logprobs,
         prompt_logprobs=prompt_logprobs,
         detokenize=detokenize,
         output_kind=RequestOutputKind.DELTA if request.stream else RequestOutputKind.FINAL_ONLY,
     )
-
-
-def cap_of(defaults: SamplingParams) -> int | None:
-    """max_new_tokens of the model's generation config; None: it has none."""
-    # The engine's own default is for offline use. A model that asks for exactly as many is taken to ask for nothing.
-    return None if defaults.max_tokens == _ENGINES_OWN.max_tokens else defaults.max_tokens
 
 
 def _short(value: int) -> str:
