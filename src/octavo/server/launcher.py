@@ -29,7 +29,7 @@ from octavo.fault.policy import GiveUp, RestartPolicy
 from octavo.obs.catalogue import FRONT_END_METRICS
 from octavo.obs.counters import CounterLayout, create_shared
 from octavo.server.front_end import FrontEndStart
-from octavo.server.server import EXIT_ENGINE_DEAD, FLUSH_TIMEOUT_S, SIGNALS, Sockets, first_of
+from octavo.server.server import EXIT_ENGINE_DEAD, FLUSH_TIMEOUT_S, SIGNALS, Sockets, first_of, interrupted_text
 
 logger = get_logger(__name__)
 
@@ -86,6 +86,7 @@ class Launcher:
         self._ready: set[int] = set()
         self._failure: asyncio.Future[None] | None = None
         self._stop = asyncio.Event()
+        self._signal: int | None = None
         self._changed = asyncio.Event()
 
     async def run(self) -> int:
@@ -98,7 +99,8 @@ class Launcher:
             for client_idx in range(self._num_front_ends):
                 self._start_front_end(client_idx)
             logger.info("%d front ends on %s", self._num_front_ends, self._sockets.url)
-            if await first_of(self._hub.start(), self._stop.wait()) == 0:
+            is_up = await first_of(self._hub.start(), self._stop.wait()) == 0
+            if is_up:
                 await first_of(self._stop.wait(), self._failure)
             await self._end_front_ends()
         finally:
@@ -106,6 +108,9 @@ class Launcher:
                 front_end.signal(signal.SIGKILL)
             await self._hub.stop(ENGINE_STOP_TIMEOUT_S)
             os.close(self._counters_fd)
+        if not is_up and self._signal is not None:
+            logger.error("%s", interrupted_text(self._signal))
+            return 128 + self._signal
         return 0
 
     def _start_front_end(self, client_idx: int) -> None:
@@ -181,6 +186,7 @@ class Launcher:
     def _on_signal(self, number: int) -> None:
         if self._stop.is_set():
             os._exit(128 + number)  # children end with this process
+        self._signal = number
         self._stop.set()
 
 
