@@ -42,6 +42,7 @@ float log_sum_exp(const float* logits, int64_t v, float maximum);
 void group_maxima(const float* logits, int64_t v, float* maxima);
 int64_t count_above(const float* logits, int64_t v, float value);
 void divide_row(float* logits, int64_t v, float divisor);
+void mask_row(const int32_t* bits, int64_t v, float* logits);
 void weigh_row(const float* logits, int64_t v, float maximum, float* weights);
 int64_t draw(const draw_params&);
 

@@ -30,6 +30,7 @@ const kernel_table& table() {
         group_maxima,
         count_above,
         divide_row,
+        mask_row,
         weigh_row,
         draw,
         read_memory,

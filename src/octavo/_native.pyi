@@ -178,12 +178,18 @@ class RowLists:
     history: list[tuple[int, npt.NDArray[np.int32], npt.NDArray[np.int32]]]
     bias: list[tuple[int, npt.NDArray[np.int32], npt.NDArray[np.float32]]]
     allowed: list[tuple[int, npt.NDArray[np.int32]]]
+    allowed_bits: list[tuple[int, npt.NDArray[np.int32]]]
+    """Words [ceil(V / 32)]."""
     logprob_ids: list[tuple[int, npt.NDArray[np.int32]]]
+
+NOT_FINITE: int
+EXHAUSTED: int
+"""Outcomes of a row that has no token; any other outcome has one."""
 
 def sample(
     ops: Backend, logits: npt.NDArray[np.float32], scalars: RowScalars, lists: RowLists
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], tuple[Described | None, ...]]:
-    """logits [R, V] -> token ids [R], validity [R], (ids, logprobs, ranks) per row."""
+    """logits [R, V] -> token ids [R], outcomes [R], (ids, logprobs, ranks) per row."""
 
 def token_logprobs(
     ops: Backend, logits: npt.NDArray[np.float32], token_ids: npt.NDArray[np.int32], num_top: int

@@ -189,6 +189,8 @@ struct kernel_table {
     void (*group_maxima)(const float* logits, int64_t v, float* maxima);  // of each kVocabGroup logits
     int64_t (*count_above)(const float* logits, int64_t v, float value);
     void (*divide_row)(float* logits, int64_t v, float divisor);
+    // logits[i] = -inf where bit i % 32 of bits[i / 32] is 0
+    void (*mask_row)(const int32_t* bits, int64_t v, float* logits);
     // weights[i] = exp(logits[i] - maximum)
     void (*weigh_row)(const float* logits, int64_t v, float maximum, float* weights);
     int64_t (*draw)(const draw_params&);  // index of the highest logit + noise

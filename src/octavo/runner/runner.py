@@ -209,7 +209,7 @@ class ModelRunner:
         logits = self._model.logits(hidden, batch.sample_rows)
         result = self._ops.sample(logits, build_sample_batch(rows_idx, positions, self._rows, self._sampling))
         indices = entries.indices[batch.sampling].tolist()
-        good = result.finite
+        good = result.finite & ~result.exhausted
         for place in np.flatnonzero(~good).tolist():
             failed[indices[place]] = self._why_unsampled(int(rows_idx[place]))
         if failed:

@@ -51,6 +51,7 @@ def build_sample_batch(rows_idx: IntArray, positions: IntArray, rows: TokenRows,
         history=tuple(history),
         bias=tuple(bias),
         allowed=tuple(allowed),
+        allowed_bits=(None,) * num_rows,
         num_logprobs=table.num_logprobs[rows_idx],
         logprob_token_ids=tuple(listed),
     )
