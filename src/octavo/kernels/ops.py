@@ -115,7 +115,8 @@ class SampleBatch:
 
     Order of processing, fixed and documented: masks (allowed, allowed_bits), then bias (logit_bias, bad words, ends
     before min_tokens), repetition penalty, frequency and presence penalties, temperature, then top-k, top-p, min-p on
-    the tempered distribution, then arg max of (logit + Gumbel noise). A masked token is at -inf and stays there. Greedy rows (temperature 0) skip what follows the penalties and add no noise.
+    the tempered distribution, then arg max of (logit + Gumbel noise). A masked token is at -inf and stays there.
+    Greedy rows (temperature 0) skip what follows the penalties and add no noise.
     Logprobs are of the raw logits (log-softmax before any processing).
     """
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from octavo import _native
 from octavo.kernels.ops import FloatArray, IntArray, SampleBatch, SampleResult
 
