@@ -2,8 +2,8 @@
 
 Owns: starting front ends, replacing those that die, ending them. The engine's supervisor runs here (`engine/process`).
 Does not own: what a front end does (front_end.py, server.py).
-All accept from one socket that was bound before anything was loaded. Limits on what waits are dealt out among them;
-/load and the queue's limits are those of the front end that answers, /metrics holds the counts of all.
+All accept from one socket that was bound before anything was loaded. /load, /metrics and the limits on what waits are
+of all together (obs/server_load.py); the limit on connections is dealt out among them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from octavo.engine.process.child import describe_exit
 from octavo.engine.process.hub import EngineHub
 from octavo.fault.policy import GiveUp, RestartPolicy
 from octavo.obs.catalogue import FRONT_END_METRICS
-from octavo.obs.counters import CounterLayout, create_shared
+from octavo.obs.counters import CounterLayout, Counters, create_shared
 from octavo.server.front_end import FrontEndStart
 from octavo.server.server import EXIT_ENGINE_DEAD, FLUSH_TIMEOUT_S, SIGNALS, Sockets, first_of, interrupted_text
 
@@ -80,7 +80,8 @@ class Launcher:
         self._sockets = sockets
         self._policy = policy or RestartPolicy()
         self._hub = EngineHub(config)
-        self._counters_fd = create_shared(CounterLayout(FRONT_END_METRICS), self._num_front_ends)
+        self._counter_layout = CounterLayout(FRONT_END_METRICS)
+        self._counters_fd = create_shared(self._counter_layout, self._num_front_ends)
         self._front_ends: dict[int, FrontEnd] = {}
         self._num_deaths = [0] * self._num_front_ends
         self._ready: set[int] = set()
@@ -148,6 +149,7 @@ class Launcher:
     def _on_exit(self, front_end: FrontEnd, code: int) -> None:
         client_idx = front_end.client_idx
         del self._front_ends[client_idx]
+        self._counters(client_idx).clear_gauges()
         self._changed.set()
         assert self._failure is not None
         if self._stop.is_set() or self._failure.done():
@@ -165,6 +167,9 @@ class Launcher:
             self._failure.set_exception(OctavoError(f"{reason}; the last time: {what}"))
             return
         asyncio.get_running_loop().call_later(decision.delay_s, self._replace, client_idx)
+
+    def _counters(self, client_idx: int) -> Counters:
+        return Counters.attach(self._counter_layout, self._counters_fd, num_pages=self._num_front_ends, page=client_idx)
 
     def _replace(self, client_idx: int) -> None:
         if not self._stop.is_set():
@@ -191,14 +196,6 @@ class Launcher:
 
 
 def _share_limits(config: EngineConfig, num_front_ends: int) -> EngineConfig:
-    """The configuration of each front end: what may wait in all is dealt out."""
-    server = config.server
-    return replace(
-        config,
-        server=replace(
-            server,
-            max_num_queued_reqs=ceil_div(server.max_num_queued_reqs, num_front_ends),
-            max_num_queued_tokens=ceil_div(server.max_num_queued_tokens, num_front_ends),
-            max_connections=ceil_div(server.max_connections, num_front_ends),
-        ),
-    )
+    """The configuration of each front end: connections are dealt out, since the kernel chooses who accepts one."""
+    most = ceil_div(config.server.max_connections, num_front_ends)
+    return replace(config, server=replace(config.server, max_connections=most))

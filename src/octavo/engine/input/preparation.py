@@ -18,6 +18,7 @@ from octavo.engine.front.async_options import AsyncOptions
 from octavo.engine.input.processor import InputProcessor, PreparedRequest
 from octavo.engine.input.prompt_pool import PromptPool
 from octavo.engine.input.prompts import ChatMessage, ChatOptions, Prompt, PromptType
+from octavo.engine.input.queue_count import QueueCount
 from octavo.loading import Tokenizer
 from octavo.proto.sampling import SamplingParams
 
@@ -38,15 +39,6 @@ class RequestTerms:
     """See fit_max_tokens."""
 
 
-class PendingPrompts:
-    """How much is in preparation."""
-
-    def __init__(self) -> None:
-        self.num_requests = 0
-        self.num_tokens = 0
-        """An estimate."""
-
-
 class Preparation:
     """One front end's. On one event loop."""
 
@@ -55,7 +47,7 @@ class Preparation:
         inputs: InputProcessor,
         tokenizer: Tokenizer | None,
         pool: PromptPool,
-        pending: PendingPrompts,
+        pending: QueueCount,
         clock: Clock,
         options: AsyncOptions,
     ) -> None:
@@ -151,13 +143,11 @@ class Preparation:
         return replace(prepared, request_id=terms.request_id)
 
     async def _run_counted(self, work: Callable[[], T], num_tokens: int) -> T:
-        self._pending.num_requests += 1
-        self._pending.num_tokens += num_tokens
+        self._pending.enter(num_tokens)
         try:
             return await self._pool.run(work)
         finally:
-            self._pending.num_requests -= 1
-            self._pending.num_tokens -= num_tokens
+            self._pending.leave(num_tokens)
 
 
 def _num_prompt_bytes(prompt: PromptType) -> int:
