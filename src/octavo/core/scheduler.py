@@ -28,7 +28,7 @@ from octavo.base.errors import InvariantError
 from octavo.core.border import check_request
 from octavo.core.budget import Budgets, SchedulerLimits
 from octavo.core.events import Tally
-from octavo.core.finish import End, accept_prompt_logprobs, accept_tokens, find_end, make_delta
+from octavo.core.finish import End, accept_prompt_logprobs, accept_tokens, find_end, make_delta, read_end
 from octavo.core.kv.manager import KvManager
 from octavo.core.kv.sequence import KvSequence
 from octavo.core.planner import build_step_plan
@@ -247,19 +247,20 @@ class Scheduler:
         if request.client.sampling.prompt_logprobs is not None:
             prompt_logprobs = accept_prompt_logprobs(request, frame, result.prompt_logprobs.get(idx, []))
         token_ids = result.token_ids[idx]
-        num_accepted, end = accept_tokens(request, frame, token_ids)
+        accepted, end = accept_tokens(request, frame, token_ids, read_end(result, idx))
+        new_ids = token_ids[accepted]
         if frame.epoch == request.epoch:
-            num_rejected = frame.num_drafts + 1 - len(token_ids) if token_ids else 0
+            num_rejected = max(0, frame.num_drafts + 1 - len(token_ids)) if token_ids else 0
             request.tokens_computed = frame.end - num_rejected
             self._kv.publish(request.seq, request.tokens_computed, request.token_ids)
         if end is not None:
             self._let_go(request, end)
-        elif not token_ids and not prompt_logprobs:
+        elif not new_ids and not prompt_logprobs:
             return None
         return make_delta(
             request,
-            token_ids=token_ids[:num_accepted],
-            logprobs=result.logprobs[idx][:num_accepted] if idx in result.logprobs else [],
+            token_ids=new_ids,
+            logprobs=result.logprobs[idx][accepted] if idx in result.logprobs else [],
             prompt_logprobs=prompt_logprobs or [],
             end=end,
         )
