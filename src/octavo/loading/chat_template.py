@@ -48,6 +48,11 @@ class ChatTemplate:
         """The template for ordinary conversations, if the model has one."""
         return self.sources.get(DEFAULT)
 
+    @property
+    def tool_source(self) -> str | None:
+        """The template for conversations with tools."""
+        return self.sources.get(TOOL_USE, self.default_source)
+
     def render(self, messages: Sequence[Mapping[str, Any]], options: TemplateOptions) -> str:
         """The text. Raises ValidationError."""
         if options.continue_final_message and options.add_generation_prompt:

@@ -115,6 +115,11 @@ class Tokenizer:
         """The model's own template for ordinary conversations."""
         return self._chat_template.default_source
 
+    @property
+    def tool_template(self) -> str | None:
+        """The model's own template for conversations with tools."""
+        return self._chat_template.tool_source
+
     def is_special(self, token_id: int) -> bool:
         """True for control tokens such as end of turn."""
         return token_id in self._special_ids

@@ -33,6 +33,7 @@ from octavo.server.http_limits import HttpLimits
 from octavo.server.listener import HttpServer, bind_tcp, bind_unix, load_tls
 from octavo.server.service import Service
 from octavo.server.telemetry import Telemetry
+from octavo.server.turn_formats import check_parser_names
 
 logger = get_logger(__name__)
 
@@ -76,6 +77,7 @@ def serve(config: EngineConfig) -> int:
     """Serve until a signal; the exit code. Raises what ends a start, and EngineDeadError."""
     print(f"Octavo {__version__}, model {config.model.model}", file=sys.stderr, flush=True)
     logger.info("non-default args: %s", non_default(config))
+    check_parser_names(config.answers)
     sockets = bind(config)
     try:
         if config.server.api_server_count > 1:
@@ -169,7 +171,10 @@ class Server:
         return 128 + self._signal
 
     def _begin_serving(self) -> None:
-        service = Service(self._engine, self._config.server, self._telemetry.tracer)
+        telemetry = self._telemetry
+        service = Service(
+            self._engine, self._config.server, self._config.answers, telemetry.meter.load, telemetry.tracer
+        )
         self._telemetry.attach(self._engine)
         self._app.service = service
         if not self._is_alone:

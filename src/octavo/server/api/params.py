@@ -14,6 +14,7 @@ from octavo.proto.sampling import RequestOutputKind, SamplingParams
 from octavo.proto.sampling_names import REFUSED, check_refused
 from octavo.server.api.sampling_fields import SamplingFields, UnsupportedFields
 from octavo.server.errors import ApiError, invalid_value
+from octavo.server.structured import Constraint
 
 _FROM_MODEL = (
     "temperature",
@@ -57,7 +58,7 @@ def check_unsupported(request: UnsupportedFields) -> None:
     """Raise ApiError for a constraint that would otherwise be dropped."""
     for name in UnsupportedFields.__struct_fields__:
         value = getattr(request, name)
-        if value is None or (name == "response_format" and value == {"type": "text"}):
+        if value is None:
             continue
         if name in REFUSED:
             try:
@@ -120,6 +121,7 @@ def build_sampling(
     logprobs: int | None,
     prompt_logprobs: int | None,
     detokenize: bool,
+    constraint: Constraint | None = None,
 ) -> SamplingParams:
     """Raises ValidationError naming the field. max_tokens None: up to `cap`, the model's own, or the context's end."""
     values: dict[str, Any] = {name: getattr(request, name) for name in _FROM_REQUEST}
@@ -133,6 +135,7 @@ def build_sampling(
         logprobs=logprobs,
         prompt_logprobs=prompt_logprobs,
         detokenize=detokenize,
+        structured_outputs=None if constraint is None else constraint.params,
         output_kind=RequestOutputKind.DELTA if request.stream else RequestOutputKind.FINAL_ONLY,
     )
 

@@ -1,0 +1,94 @@
+"""Where the reasoning of an answer begins and ends: what the prompt says of it, and how many tokens it takes.
+
+Owns: the state a prompt leaves the model in, the count of reasoning tokens.   Does not own: splitting text (parsers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from octavo.parsers.interface import ReasoningFormat
+
+
+class ReasoningState(Enum):
+    """How a prompt leaves the model."""
+
+    OPEN = "open"
+    """The prompt says nothing: the model begins to reason, or does not."""
+    INSIDE = "inside"
+    """The prompt ends with the beginning of reasoning."""
+    OVER = "over"
+    """The prompt ends with reasoning that is over: the model was told not to reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningNames:
+    """The fields that reasoning is written to, as --reasoning-field says."""
+
+    new: bool
+    """`reasoning`."""
+    old: bool
+    """`reasoning_content`."""
+
+    @classmethod
+    def of(cls, option: str) -> ReasoningNames:
+        return cls(new=option != "reasoning_content", old=option != "reasoning")
+
+
+def find_state(prompt: str, reasoning: ReasoningFormat) -> ReasoningState:
+    """How this rendered prompt leaves the model."""
+    if reasoning.starts_in_reasoning(prompt):
+        return ReasoningState.INSIDE
+    return ReasoningState.OVER if prompt.rstrip().endswith(reasoning.end_marker) else ReasoningState.OPEN
+
+
+class ReasoningCounter:
+    """Counts the tokens of one answer's reasoning, without those that begin and end it. Linear, bounded memory."""
+
+    def __init__(self, token_bytes: Callable[[int], bytes | None], start: str, end: str, *, is_inside: bool) -> None:
+        self._token_bytes = token_bytes
+        self._start, self._end = start.encode(), end.encode()
+        self._is_inside = is_inside
+        self._is_over = False
+        self._seen = b""
+        self._open_sizes: list[int] = []
+        """Bytes of the last tokens, as far as they may be part of the end's marker."""
+        self.num_tokens = 0
+
+    def feed(self, token_ids: Sequence[int]) -> None:
+        """The next tokens of the answer."""
+        for token_id in token_ids:
+            if self._is_over:
+                return
+            piece = self._token_bytes(token_id) or b""
+            if self._is_inside:
+                self._take_inside(piece)
+            else:
+                self._take_before(piece)
+
+    def _take_before(self, piece: bytes) -> None:
+        self._seen = (self._seen + piece).lstrip()
+        if self._seen.startswith(self._start):
+            self._is_inside, self._seen = True, b""
+        elif not self._start.startswith(self._seen):
+            self._is_over = True
+
+    def _take_inside(self, piece: bytes) -> None:
+        seen = self._seen + piece
+        if self._end in seen:
+            self._is_over = True
+            self.num_tokens -= len(self._open_sizes)
+            return
+        num_kept = _overlap(seen, self._end)
+        self.num_tokens += 1
+        self._open_sizes.append(len(piece))
+        while self._open_sizes and sum(self._open_sizes) > num_kept:
+            del self._open_sizes[0]
+        self._seen = seen[len(seen) - num_kept :]
+
+
+def _overlap(text: bytes, marker: bytes) -> int:
+    """Length of the longest end of `text` that begins `marker`."""
+    return next((size for size in range(min(len(text), len(marker) - 1), 0, -1) if text.endswith(marker[:size])), 0)

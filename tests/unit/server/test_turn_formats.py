@@ -1,0 +1,106 @@
+import logging
+
+import pytest
+
+from octavo.base.errors import ConfigError
+from octavo.config.answer_options import AnswerConfig
+from octavo.proto.structured import StructuredOutputsParams
+from octavo.server.errors import ApiError
+from octavo.server.structured import Constraint
+from octavo.server.tools import ToolUse
+from octavo.server.turn_formats import OutputFormats, check_parser_names
+from octavo.server.turn_reasoning import ReasoningState
+
+HERMES = '{% if tools %}<tool_call>{"name": <name>, "arguments": <args>}</tool_call>{% endif %}'
+QWEN3 = HERMES + "{{ '<think>' }}{{ '</think>' }}"
+FUNCTIONS = [
+    {"name": "a", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}},
+    {"name": "b"},
+]
+REGEX = Constraint(StructuredOutputsParams(regex="a"), "structured_outputs")
+FORMAT = Constraint(StructuredOutputsParams(json_object=True), "response_format")
+
+
+def formats(template=HERMES, **options):
+    return OutputFormats.choose(AnswerConfig(**options), template, template)
+
+
+def use(choice, functions=FUNCTIONS, *, parallel=True):
+    return ToolUse(shown=[], callable=functions, choice=choice, parallel=parallel)
+
+
+def strict(functions):
+    return [functions[0] | {"strict": True}, *functions[1:]]
+
+
+def tag_of(plan):
+    return plan.constraint.params.structural_tag
+
+
+def test_parsers_are_found_in_the_template():
+    found = formats(QWEN3)
+    assert (found.tool, found.reasoning) == ("hermes", "qwen3")
+    assert formats("").tool is None
+    assert formats(QWEN3, tool_call_parser="none", reasoning_parser="none").reasoning is None
+
+
+def test_a_parser_that_is_not_known_ends_the_start_with_the_names_of_those_that_are():
+    with pytest.raises(ConfigError) as refused:
+        check_parser_names(AnswerConfig(tool_call_parser="hermse", reasoning_parser="qwen33"))
+    assert [problem.option for problem in refused.value.problems] == ["tool_call_parser", "reasoning_parser"]
+    assert "hermes" in str(refused.value)
+    check_parser_names(AnswerConfig(tool_call_parser="none", reasoning_parser="deepseek_r1"))
+
+
+def test_a_choice_that_the_template_does_not_bear_out_is_a_warning(caplog):
+    with caplog.at_level(logging.WARNING, "octavo"):
+        assert formats("plain", tool_call_parser="hermes").tool == "hermes"
+        assert formats(QWEN3, reasoning_parser="deepseek_r1").reasoning == "deepseek_r1"
+    assert [record.levelno for record in caplog.records] == [logging.WARNING] * 2
+
+
+@pytest.mark.parametrize("options", [{"template": "plain"}, {"enable_auto_tool_choice": False}])
+def test_calls_of_the_models_own_choice_need_a_parser_and_leave(options):
+    with pytest.raises(ApiError) as refused:
+        formats(**options).plan(use("auto"), None)
+    assert refused.value.param == "tool_choice"
+    assert '"auto"' in refused.value.message
+    assert "--enable-auto-tool-choice and --tool-call-parser" in refused.value.message
+
+
+@pytest.mark.parametrize("choice", ["required", "named"])
+def test_forced_calls_are_constrained_whatever_the_template(choice):
+    for template in (HERMES, "plain"):
+        plan = formats(template).plan(use(choice, FUNCTIONS[:1]), None)
+        assert plan.constraint.field == "tools"
+        assert '"type":"integer"' in tag_of(plan)
+        assert plan.parser_factory(ReasoningState.OPEN) is not None
+
+
+def test_free_calls_are_constrained_only_where_a_tool_is_strict():
+    assert formats().plan(use("auto"), None).constraint is None
+    loose = [FUNCTIONS[0], FUNCTIONS[1] | {"strict": True}]
+    assert '"type":"integer"' in tag_of(formats().plan(use("auto", strict(FUNCTIONS)), None))
+    assert '"type":"integer"' not in tag_of(formats().plan(use("auto", loose), None))
+
+
+@pytest.mark.parametrize(("level", "follows"), [("function", False), ("parameter", True)])
+def test_the_operator_may_constrain_all_free_calls(level, follows):
+    plan = formats(tool_strict_level=level).plan(use("auto"), None)
+    assert ('"type":"integer"' in tag_of(plan)) is follows
+
+
+def test_a_constraint_of_the_requests_own_excludes_calls_but_a_format_of_text_goes_with_forced_ones():
+    for choice, own in (("auto", REGEX), ("required", REGEX), ("named", REGEX)):
+        with pytest.raises(ApiError) as refused:
+            formats().plan(use(choice), own)
+        assert refused.value.param == "structured_outputs"
+    assert formats().plan(use("required"), FORMAT).constraint.field == "tools"
+    assert formats().plan(ToolUse(), REGEX).constraint is REGEX
+
+
+def test_reasoning_that_the_prompt_has_ended_is_not_looked_for():
+    plan = formats(QWEN3).plan(ToolUse(), None)
+    assert plan.parser_factory(ReasoningState.OVER) is None
+    assert plan.parser_factory(ReasoningState.INSIDE) is not None
+    assert formats("").plan(ToolUse(), None).parser_factory(ReasoningState.OVER) is None
