@@ -120,6 +120,15 @@ class Tokenizer:
         """The model's own template for conversations with tools."""
         return self._chat_template.tool_source
 
+    def has_template(self, name: str) -> bool:
+        """True: one of the model's own templates has this name."""
+        return name in self._chat_template.sources
+
+    @property
+    def special_tokens(self) -> Mapping[str, str]:
+        """bos_token, eos_token, ... -> text: what templates may use."""
+        return self._special_tokens
+
     def is_special(self, token_id: int) -> bool:
         """True for control tokens such as end of turn."""
         return token_id in self._special_ids

@@ -131,6 +131,8 @@ class AsyncLLM:
         if self._watch is not None:
             self._watch.close()
         self._pool.close()
+        if self._preparation is not None:
+            self._preparation.close()
         if self._link is not None:
             await self._link.stop(timeout_s)
 

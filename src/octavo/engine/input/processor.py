@@ -20,6 +20,7 @@ from octavo.engine.input.prompts import (
     Prompt,
     PromptTokenizer,
     PromptType,
+    SealedChat,
     read_prompt,
     render_chat,
 )
@@ -95,6 +96,11 @@ class InputProcessor:
         if options.chat_template is None and self._defaults.chat_template is not None:
             options = replace(options, chat_template=self._defaults.chat_template)
         return render_chat(messages, self._tokenizer, options, add_special_tokens=add_special_tokens)
+
+    def tokenize_rendered(self, chat: SealedChat, text: str, *, add_special_tokens: bool = False) -> Prompt:
+        """The prompt of a conversation that was rendered elsewhere. Raises ValidationError."""
+        assert self._tokenizer is not None
+        return chat.tokenize(text, self._tokenizer, add_special_tokens=add_special_tokens)
 
     def prepare(
         self,
