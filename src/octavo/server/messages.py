@@ -2,7 +2,8 @@
 
 Owns: roles, parts of contents, tool calls of earlier turns, and refusing what is no text.
 Does not own: definitions of tools (tools.py), templates (loading), tokens.
-Content in parts becomes one text, joined by newlines. Arguments of earlier tool calls become objects where they are
+Content in parts becomes one text, joined by newlines. Reasoning has both of its names, since templates read either.
+Arguments of earlier tool calls become objects where they are
 JSON, and stay text where not. Names errors after messages[i].
 """
 
@@ -32,14 +33,17 @@ def _read_message(message: dict[str, Any], where: str) -> dict[str, Any]:
     if not isinstance(role, str) or role not in ROLES:
         _refuse(f"{where}.role={_short(role)}: must be one of {', '.join(sorted(ROLES))}")
     read = {name: value for name, value in message.items() if value is not None}
-    if "reasoning_content" in read:
-        read["reasoning"] = read.pop("reasoning_content")
+    reasoning = read.get("reasoning", read.get("reasoning_content"))
+    if reasoning is not None:
+        if not isinstance(reasoning, str):
+            _refuse(f"{where}.reasoning={_short(reasoning)}: must be a text")
+        read["reasoning"] = read["reasoning_content"] = reasoning
     calls = read.get("tool_calls")
     if calls is not None:
         read["tool_calls"] = _read_tool_calls(calls, where)
     content = message.get("content")
     if content is None:
-        if role != "assistant" or not (calls or read.get("refusal")):
+        if role != "assistant" or not (calls or reasoning or read.get("refusal")):
             _refuse(f"{where}.content: is missing; only an assistant's message with tool calls may have none")
         read["content"] = ""
     else:

@@ -35,6 +35,13 @@ class Constraint:
 
     params: StructuredOutputsParams
     field: str
+    path: str
+    """Where in the request the grammar's text is."""
+
+    def as_error(self, error: ValidationError) -> ApiError:
+        """What the client is told of a fault in the grammar."""
+        message = str(error).removeprefix(error.parameter or "")
+        return invalid_value(f"{self.path}{message if message.startswith((' ', ':')) else ': ' + message}", self.field)
 
 
 def read_constraint(request: ConstraintFields) -> Constraint | None:
@@ -69,7 +76,7 @@ def of_constraint(constraint: Constraint | None) -> Iterator[None]:
     except ValidationError as error:
         if constraint is None or not (error.parameter or "").startswith("structured_outputs"):
             raise
-        raise _of_field(error, constraint.field) from None
+        raise constraint.as_error(error) from None
 
 
 @contextmanager
@@ -94,7 +101,8 @@ def _from_structured_outputs(value: dict[str, Any] | None) -> Constraint | None:
         raise invalid_value(f"structured_outputs.backend={str(backend)[:40]!r}: is not known", "structured_outputs")
     fields = {name: item for name, item in value.items() if name != "backend"}
     with named("structured_outputs"):
-        return Constraint(StructuredOutputsParams(**fields), "structured_outputs")
+        params = StructuredOutputsParams(**fields)
+    return Constraint(params, "structured_outputs", f"structured_outputs.{params.spec.kind}")
 
 
 def _from_guided(request: ConstraintFields, name: str) -> Constraint | None:
@@ -105,7 +113,7 @@ def _from_guided(request: ConstraintFields, name: str) -> Constraint | None:
     if name in ("guided_json", "guided_json_object"):
         fields["whitespace_pattern"] = request.guided_whitespace_pattern
     with named(name):
-        return Constraint(StructuredOutputsParams(**fields), name)
+        return Constraint(StructuredOutputsParams(**fields), name, name)
 
 
 def _from_response_format(value: Mapping[str, Any] | None) -> Constraint | None:
@@ -115,17 +123,19 @@ def _from_response_format(value: Mapping[str, Any] | None) -> Constraint | None:
     if kind == "text":
         return None
     fields: dict[str, Any]
+    path = "response_format"
     if kind == "json_object":
         fields = {"json_object": True}
     elif kind == "json_schema":
         fields = {"json": _schema_of(value)}
+        path = "response_format.json_schema.schema"
     elif kind == "structural_tag":
         fields = {"structural_tag": dict(value)}
     else:
         known = "text, json_object, json_schema or structural_tag"
         raise _wrong_format(f".type={str(kind)[:40]!r}: must be {known}")
     with named("response_format"):
-        return Constraint(StructuredOutputsParams(**fields), "response_format")
+        return Constraint(StructuredOutputsParams(**fields), "response_format", path)
 
 
 def _schema_of(value: Mapping[str, Any]) -> object:

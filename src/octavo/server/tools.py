@@ -17,6 +17,7 @@ import msgspec
 
 from octavo.server.api.chat_types import ChatFields
 from octavo.server.errors import ApiError, invalid_value
+from octavo.server.tools_schema import find_fault
 
 ToolChoice = Literal["none", "auto", "required", "named"]
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -121,8 +122,13 @@ def _check_tool(tool: dict[str, Any], where: str) -> dict[str, Any]:
     description, strict = function.get("description"), function.get("strict")
     if not isinstance(description, str | None):
         raise invalid_value(f"{where}.function.description: must be a text", "tools")
-    if not isinstance(function.get("parameters"), dict | None):
+    parameters = function.get("parameters")
+    if not isinstance(parameters, dict | None):
         raise invalid_value(f"{where}.function.parameters: must be a JSON schema, an object", "tools")
+    fault = find_fault(parameters or {})
+    if fault is not None:
+        pointer, problem = fault
+        raise invalid_value(f'{where}.function.parameters at "{pointer}": {problem}', "tools")
     if not isinstance(strict, bool | None):
         raise invalid_value(f"{where}.function.strict: must be true or false", "tools")
     return function

@@ -8,11 +8,12 @@ Does not own: the formats themselves (parsers), what requests ask for (tools.py,
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from octavo.base.errors import ConfigError, ConfigProblem
+from octavo.base.errors import ConfigError, ConfigProblem, ValidationError
 from octavo.base.log import get_logger
 from octavo.config.answer_options import AnswerConfig
 from octavo.parsers.interface import OutputParser, ReasoningFormat, ToolFormat, ToolSpec
@@ -24,9 +25,11 @@ from octavo.parsers.registry import (
     reasoning_format,
     tool_format,
 )
+from octavo.proto.structured import StructuredOutputsParams
 from octavo.server.errors import ApiError, invalid_value
 from octavo.server.structured import Constraint
 from octavo.server.tools import ToolUse
+from octavo.server.tools_schema import locate
 from octavo.server.turn_reasoning import ReasoningState
 
 logger = get_logger(__name__)
@@ -47,6 +50,29 @@ def check_parser_names(options: AnswerConfig) -> None:
             problems += error.problems
     if problems:
         raise ConfigError(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolConstraint(Constraint):
+    """Made of the schemas of tools: of all that a request has, those that may be called."""
+
+    names: Sequence[str]
+    """Of all tools of the request, in order."""
+    callable: Sequence[Mapping[str, Any]]
+
+    def as_error(self, error: ValidationError) -> ApiError:
+        """Names the tool and the place in its schema, where that can be told."""
+        spec = self.params.spec
+        if isinstance(error.value, str) and spec.kind in ("json", "structural_tag"):
+            found = locate(
+                error.value, json.loads(spec.text), [function.get("parameters") for function in self.callable]
+            )
+            if found is not None:
+                index, pointer = found
+                position = self.names.index(self.callable[index]["name"])
+                problem = str(error).partition(f'"{error.value}": ')[2]
+                return invalid_value(f'tools[{position}].function.parameters at "{pointer}": {problem}', "tools")
+        return Constraint.as_error(self, error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +125,7 @@ class OutputFormats:
             raise invalid_value(f"{own.field}: excludes a call that must come; send tool_choice none", own.field)
         params = tool.constraint(specs, required=True, parallel=use.parallel, chat_template=self.tool_template)
         assert params is not None, f"{tool.name} cannot be forced"
-        return Constraint(params, "tools")
+        return _tool_constraint(params, use)
 
     def _guide(
         self, tool: ToolFormat, use: ToolUse, specs: Sequence[ToolSpec], own: Constraint | None
@@ -117,7 +143,7 @@ class OutputFormats:
                 f"the format of this model's calls ({tool.name}) allows strict tools with tool_choice required only"
             )
             raise ApiError(400, "unsupported_feature", f"tools: {remedy}", param="tools")
-        return Constraint(params, "tools")
+        return _tool_constraint(params, use)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +194,11 @@ def _choose_reasoning(wanted: str, template: str) -> str | None:
     if found is not None and found != wanted:
         logger.warning("reasoning_parser=%r: the chat template looks like %r", wanted, found)
     return wanted
+
+
+def _tool_constraint(params: StructuredOutputsParams, use: ToolUse) -> ToolConstraint:
+    names = [tool["function"]["name"] for tool in use.shown or ()]
+    return ToolConstraint(params, "tools", "tools", names, use.callable)
 
 
 def _spec_of(function: Mapping[str, Any]) -> ToolSpec:

@@ -21,10 +21,16 @@ def test_arguments_of_earlier_calls_become_objects_where_they_are(arguments, rea
 
 
 def test_what_was_sent_is_not_changed():
-    message = {"role": "assistant", "reasoning_content": "x", "content": [{"type": "text", "text": "a"}], "name": None}
+    message = {"role": "assistant", "content": [{"type": "text", "text": "a"}], "name": None}
     before = repr(message)
-    assert read_messages([message], 10) == [{"role": "assistant", "reasoning": "x", "content": "a"}]
+    assert read_messages([message], 10) == [{"role": "assistant", "content": "a"}]
     assert repr(message) == before
+
+
+@pytest.mark.parametrize("name", ["reasoning", "reasoning_content"])
+def test_reasoning_of_earlier_turns_has_both_names_whichever_it_came_with(name):
+    (message,) = read_messages([{"role": "assistant", name: "x", "content": None}], 10)
+    assert message == {"role": "assistant", "reasoning": "x", "reasoning_content": "x", "content": ""}
 
 
 @pytest.mark.parametrize(
@@ -38,6 +44,7 @@ def test_what_was_sent_is_not_changed():
         {"role": "user", "content": [{"type": "image_url"}]},
         {"role": "user", "content": [{"type": "text"}]},
         {"role": "assistant", "content": None},
+        {"role": "assistant", "content": "a", "reasoning": ["x"]},
         {"role": "assistant", "tool_calls": {}},
         {"role": "assistant", "tool_calls": [{}]},
         {"role": "assistant", "tool_calls": [{"function": {"name": 1}}]},

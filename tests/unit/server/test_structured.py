@@ -117,7 +117,8 @@ def test_two_constraints_exclude_each_other(other):
 def test_what_the_engine_says_of_a_grammar_is_said_of_the_field_that_asked_for_it():
     constraint = read(guided_regex="(")
     with pytest.raises(ApiError) as refused, of_constraint(constraint):
-        raise ValidationError("structured_outputs.regex: is not closed", parameter="structured_outputs.regex")
+        raise ValidationError('structured_outputs.regex at "/a": is not closed', parameter="structured_outputs.regex")
     assert refused.value.param == "guided_regex"
+    assert refused.value.message == 'guided_regex at "/a": is not closed'
     with pytest.raises(ValidationError), of_constraint(constraint):
         raise ValidationError("too long", parameter="input_tokens")

@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from octavo.base.errors import ConfigError
+from octavo.base.errors import ConfigError, ValidationError
 from octavo.config.answer_options import AnswerConfig
 from octavo.proto.structured import StructuredOutputsParams
 from octavo.server.errors import ApiError
@@ -17,8 +17,8 @@ FUNCTIONS = [
     {"name": "a", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}},
     {"name": "b"},
 ]
-REGEX = Constraint(StructuredOutputsParams(regex="a"), "structured_outputs")
-FORMAT = Constraint(StructuredOutputsParams(json_object=True), "response_format")
+REGEX = Constraint(StructuredOutputsParams(regex="a"), "structured_outputs", "structured_outputs.regex")
+FORMAT = Constraint(StructuredOutputsParams(json_object=True), "response_format", "response_format")
 
 
 def formats(template=HERMES, **options):
@@ -26,7 +26,8 @@ def formats(template=HERMES, **options):
 
 
 def use(choice, functions=FUNCTIONS, *, parallel=True):
-    return ToolUse(shown=[], callable=functions, choice=choice, parallel=parallel)
+    shown = [{"type": "function", "function": function} for function in FUNCTIONS]
+    return ToolUse(shown=shown, callable=functions, choice=choice, parallel=parallel)
 
 
 def strict(functions):
@@ -104,3 +105,18 @@ def test_reasoning_that_the_prompt_has_ended_is_not_looked_for():
     assert plan.parser_factory(ReasoningState.OVER) is None
     assert plan.parser_factory(ReasoningState.INSIDE) is not None
     assert formats("").plan(ToolUse(), None).parser_factory(ReasoningState.OVER) is None
+
+
+def test_a_fault_that_a_grammar_finds_is_one_of_the_tool_that_has_it():
+    bad = {"name": "b", "parameters": {"type": "object", "properties": {"y": {"not": {}}}}}
+    functions = [FUNCTIONS[0], bad]
+    shown = [{"type": "function", "function": function} for function in functions]
+    plan = formats().plan(ToolUse(shown=shown, callable=[bad], choice="named"), None)
+    tag = plan.constraint.params
+    pointer = "/format/tags/0/content/json_schema/properties/y/not"
+    name = "structured_outputs.structural_tag"
+    error = ValidationError(f'{name} at "{pointer}": is not supported', parameter=name, value=pointer)
+    refused = plan.constraint.as_error(error)
+    assert '"not"' in tag.structural_tag
+    assert refused.param == "tools"
+    assert refused.message == 'tools[1].function.parameters at "/properties/y/not": is not supported'
