@@ -3,9 +3,10 @@
 Owns: the members' order (any), when the call is known (its name is and its arguments begin), what may stand behind the
 arguments.
 Does not own: what stands around the object.
-Results: an object without arguments is a call with the arguments {} where a marker has said that it is a call, and no
-call otherwise; arguments that come before the name are held until the object closes; members behind the arguments are
-dropped. Arguments cut off by the end of the text, or by the format's closing marker, stay as they are.
+Results: an object with a name and without arguments is a call with the arguments {} where a marker has said that it is
+a call and it has no other members, and no call otherwise; arguments that come before the name are held until the object
+closes; members behind the arguments are dropped. Arguments cut off by the end of the text, or by the format's closing
+marker, stay as they are.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _SILENT_KEYS = frozenset({"type", "id"})
 
 def read_call(cursor: Cursor, writer: EventWriter, shape: CallShape) -> Steps[None]:
     """Read one object, while keeping. Raises MalformedError, still keeping, if it is no call; else nothing is kept."""
-    name, early = "", ""
+    name, early, has_others = "", "", False
     yield from cursor.expect("{")
     yield from cursor.skip(BLANK)
     while True:
@@ -52,8 +53,10 @@ def read_call(cursor: Cursor, writer: EventWriter, shape: CallShape) -> Steps[No
             yield from _read_arguments(cursor, writer, name, shape)
             return
         else:
-            if key not in ARGUMENT_KEYS and key not in _SILENT_KEYS and not shape.is_marked:
-                raise MalformedError
+            if key not in ARGUMENT_KEYS and key not in _SILENT_KEYS:
+                has_others = True
+                if not shape.is_marked:
+                    raise MalformedError
             value = yield from _read_held(cursor)
             early = early or (value if key in ARGUMENT_KEYS else "")
         yield from cursor.skip(BLANK)
@@ -61,7 +64,7 @@ def read_call(cursor: Cursor, writer: EventWriter, shape: CallShape) -> Steps[No
             break
         yield from cursor.expect(",")
         yield from cursor.skip(BLANK)
-    if not name or not (early or shape.is_marked):
+    if not name or not (early or (shape.is_marked and not has_others)):
         raise MalformedError
     cursor.take(1)
     cursor.take_kept()

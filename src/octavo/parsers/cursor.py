@@ -12,8 +12,8 @@ exactly that character.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
-from typing import TypeVar
+from collections.abc import Callable, Generator, Sequence
+from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 Steps = Generator[None, None, T]
@@ -31,6 +31,14 @@ class MalformedError(Exception):
 
 class EndOfTextError(MalformedError):
     """The text ended where the format goes on."""
+
+
+class Searcher(Protocol):
+    """Finds where free text ends."""
+
+    def find(self, text: str, start: int) -> tuple[str, int]:
+        """(marker, its place), ("", the place up to which there is none, whatever text comes)."""
+        ...
 
 
 class Cursor:
@@ -58,6 +66,15 @@ class Cursor:
         """From here on, remember what is read."""
         self._kept = []
         self._num_kept = 0
+
+    @property
+    def num_kept(self) -> int:
+        """Characters read since `keep`."""
+        return self._num_kept
+
+    def peek_kept(self) -> str:
+        """What was read since `keep`, which goes on."""
+        return "".join(self._kept or ())
 
     def take_kept(self) -> str:
         """What was read since `keep`, which ends."""
@@ -128,7 +145,7 @@ class Cursor:
                 return
             yield
 
-    def pass_until(self, finder: Finder, sink: Callable[[str], None]) -> Steps[str]:
+    def pass_until(self, finder: Searcher, sink: Callable[[str], None]) -> Steps[str]:
         """Pass text on up to the first marker, which is left unread and returned; "" when the text ends without one."""
         while True:
             marker, start = finder.find(self._text, self._at)
@@ -167,10 +184,7 @@ class Finder:
     __slots__ = ("_pattern",)
 
     def __init__(self, *markers: str) -> None:
-        whole = "|".join(re.escape(marker) for marker in markers)
-        partial = {marker[:size] for marker in markers for size in range(1, len(marker))}
-        cut = "|".join(re.escape(part) for part in sorted(partial, key=len, reverse=True))
-        self._pattern = re.compile(f"(?P<whole>{whole})" + (rf"|(?:{cut})\Z" if cut else ""))
+        self._pattern = marker_pattern(markers)
 
     def find(self, text: str, start: int) -> tuple[str, int]:
         """(marker, its place), ("", the place up to which there is none)."""
@@ -178,3 +192,14 @@ class Finder:
         if found is None:
             return "", len(text)
         return found["whole"] or "", found.start()
+
+
+def marker_pattern(markers: Sequence[str], other: str = "") -> re.Pattern[str]:
+    """Matches a whole marker (group "whole"), something else, or at the end of the text what a marker begins with.
+
+    One pattern, so that what a search passes over is passed over for good.
+    """
+    whole = "|".join(re.escape(marker) for marker in markers)
+    partial = {marker[:size] for marker in markers for size in range(1, len(marker))}
+    cut = "|".join(re.escape(part) for part in sorted(partial, key=len, reverse=True))
+    return re.compile("|".join(filter(None, [f"(?P<whole>{whole})", other, rf"(?:{cut})\Z" if cut else ""])))

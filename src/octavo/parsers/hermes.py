@@ -27,7 +27,7 @@ class HermesParser(GrammarParser):
     """Reads calls between tags."""
 
     def _read(self) -> Steps[None]:
-        while (yield from self._cursor.pass_until(_FINDER, self._writer.content)):
+        while (yield from self._cursor.pass_until(_FINDER, self._show)):
             self._cursor.keep()
             self._cursor.take(len(BEGIN))
             has_call = yield from self._try_call(self._read_object())

@@ -69,7 +69,29 @@ def read_name(cursor: Cursor) -> Steps[str]:
         raise MalformedError from error
     if not name:
         raise MalformedError
-    return str(name)
+    return join_surrogates(str(name))
+
+
+def read_word(cursor: Cursor, char_class: re.Pattern[str]) -> Steps[str]:
+    """Characters of a class, at least one. Raises MalformedError, also where there are more than MAX_NAME_CHARS."""
+    word = ""
+    while (char := (yield from cursor.peek())) and char_class.match(char):
+        if len(word) == MAX_NAME_CHARS:
+            raise MalformedError
+        word += cursor.take(1)
+    if not word:
+        raise MalformedError
+    return word
+
+
+def join_surrogates(text: str) -> str:
+    """Escapes may give halves of a pair: pairs become their character, a half alone U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def escape(text: str) -> str:
+    """What stands for this text in a JSON string. Escapes of pieces joined are the escape of the whole."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def read_value(cursor: Cursor, sink: Sink, stop: str = "") -> Steps[ValueEnd]:

@@ -49,12 +49,16 @@ class GrammarParser(ABC):
     def _read(self) -> Steps[None]:
         """Read all of the text."""
 
+    def _show(self, text: str) -> None:
+        """This text is content."""
+        self._writer.content(text)
+
     def _try_call(self, call: Steps[None]) -> Steps[bool]:
         """Read what may be a call, from where keeping began. False: it was none; what was kept is content now."""
         try:
             yield from call
         except MalformedError:
-            self._writer.content(self._cursor.take_kept())
+            self._show(self._cursor.take_kept())
             return False
         return True
 
@@ -76,7 +80,7 @@ class GrammarParser(ABC):
         except MalformedError:
             closer = ""
         if not closer:
-            self._writer.content(cursor.take_kept())
+            self._show(cursor.take_kept())
         return closer
 
     def _drop(self, marker: str) -> None:

@@ -24,13 +24,25 @@ from typing import Any, Final
 from octavo.base.errors import ConfigError, ConfigProblem
 from octavo.parsers.hermes import HermesFormat
 from octavo.parsers.interface import OutputParser, ReasoningFormat, ToolFormat, ToolSpec
+from octavo.parsers.json_call import JsonCallFormat
+from octavo.parsers.llama3_json import LlamaJsonFormat
+from octavo.parsers.mistral import MistralFormat
 from octavo.parsers.pipeline import FirstCallOnly, ParserRow, PlainParser
+from octavo.parsers.pythonic import PythonicFormat
+from octavo.parsers.qwen3_coder import QwenCoderFormat
 from octavo.parsers.reasoning import DEEPSEEK_R1, QWEN3
 
 TOOL_GROUP: Final = "octavo.tool_parsers"
 REASONING_GROUP: Final = "octavo.reasoning_parsers"
 
-_TOOL_FORMATS: Final[tuple[ToolFormat, ...]] = (HermesFormat(),)
+_TOOL_FORMATS: Final[tuple[ToolFormat, ...]] = (
+    QwenCoderFormat(),
+    MistralFormat(),
+    HermesFormat(),
+    PythonicFormat(),
+    LlamaJsonFormat(),
+    JsonCallFormat(),
+)
 _REASONING_FORMATS: Final[tuple[ReasoningFormat, ...]] = (DEEPSEEK_R1, QWEN3)
 
 TOOL_PARSERS: Final = {form.name: form for form in _TOOL_FORMATS}

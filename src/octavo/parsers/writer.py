@@ -76,6 +76,7 @@ class EventWriter:
         self._close_part()
         self._index += 1
         self._events.append(CallBegun(self._index, name))
+        self._is_behind_call = True
 
     def arguments(self, text: str) -> None:
         if text:
@@ -84,7 +85,6 @@ class EventWriter:
     def end_call(self) -> None:
         self._close_part()
         self._events.append(CallEnded(self._index))
-        self._is_behind_call = True
 
     def finish(self) -> None:
         """The text has ended."""
