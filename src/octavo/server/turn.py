@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
-
-from msgspec import structs
 
 from octavo.engine.input.processor import PreparedRequest
 from octavo.outputs import CompletionOutput, RequestOutput
@@ -35,7 +33,13 @@ from octavo.server.service import Service
 from octavo.server.structured import of_constraint, read_constraint
 from octavo.server.tools import ToolChoice
 from octavo.server.turn_formats import OutputPlan
-from octavo.server.turn_reasoning import ReasoningCounter, ReasoningState, find_state
+from octavo.server.turn_reasoning import (
+    ReasoningCounter,
+    ReasoningState,
+    counter_factory,
+    find_state,
+    fit_reasoning,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +94,11 @@ async def prepare_turn(request: ChatCompletionRequest, service: Service, *, requ
         raise invalid_value("thinking_token_budget: this model does not reason", "thinking_token_budget")
     prepared = await _prepare(request, service, request_id, talk, plan, num_logprobs)
     state = await _find_state(service, prepared, plan)
-    if plan.reasoning is not None:
-        prepared = _fit_reasoning(prepared, request, service, plan, state)
+    reasoning, tokenizer = plan.reasoning, service.engine.tokenizer
+    make_counter = None
+    if reasoning is not None and tokenizer is not None and state is not ReasoningState.OVER:
+        prepared = fit_reasoning(prepared, tokenizer, reasoning, state, request.thinking_token_budget)
+        make_counter = counter_factory(tokenizer, reasoning, state)
     last = talk.messages[-1]
     role = service.config.response_role if talk.options.add_generation_prompt else last["role"]
     return Turn(
@@ -105,9 +112,18 @@ async def prepare_turn(request: ChatCompletionRequest, service: Service, *, requ
         num_top=None if request.top_logprobs == -1 or request.logprob_token_ids else (request.top_logprobs or 0),
         tool_choice=talk.tools.choice,
         make_parser=plan.parser_factory(state),
-        make_counter=_counter_factory(service, plan, state),
+        make_counter=make_counter,
         meter=UsageMeter(reports_cached=service.config.enable_prompt_tokens_details),
     )
+
+
+async def _find_state(service: Service, prepared: PreparedRequest, plan: OutputPlan) -> ReasoningState:
+    if plan.reasoning is None:
+        return ReasoningState.OVER
+    text = prepared.prompt.text
+    if text is None:
+        text = await service.engine.detokenize(prepared.prompt.token_ids)
+    return find_state(text, plan.reasoning)
 
 
 def _num_logprobs(request: ChatCompletionRequest) -> int | None:
@@ -158,60 +174,6 @@ async def _prepare(
             )
         ids = await engine.tokenize_chat(talk.messages, talk.options, add_special_tokens=adds_special)
         return await engine.prepare(as_prompt(cut(ids, num_kept, request), request.cache_salt), params, **details)
-
-
-# ---- reasoning ------------------------------------------------------------------------------------------------------
-
-
-async def _find_state(service: Service, prepared: PreparedRequest, plan: OutputPlan) -> ReasoningState:
-    if plan.reasoning is None:
-        return ReasoningState.OVER
-    text = prepared.prompt.text
-    if text is None:
-        text = await service.engine.detokenize(prepared.prompt.token_ids)
-    return find_state(text, plan.reasoning)
-
-
-def _fit_reasoning(
-    prepared: PreparedRequest,
-    request: ChatCompletionRequest,
-    service: Service,
-    plan: OutputPlan,
-    state: ReasoningState,
-) -> PreparedRequest:
-    """The constraint begins behind the reasoning, which ends within its budget."""
-    tokenizer, reasoning, budget = service.engine.tokenizer, plan.reasoning, request.thinking_token_budget
-    if tokenizer is None or reasoning is None or state is ReasoningState.OVER:
-        return prepared
-    markers = (reasoning.begin_marker, reasoning.end_marker)
-    start, end = (tokenizer.encode(marker, add_special_tokens=False) for marker in markers)
-    changes: dict[str, Any] = {}
-    if plan.constraint is not None:
-        changes["structured_after"] = end
-    if budget not in (None, -1):
-        changes["thinking_token_budget"] = budget
-        changes["thinking_end_token_ids"] = end
-        changes["thinking_start_token_ids"] = None if state is ReasoningState.INSIDE else start
-    if not changes:
-        return prepared
-    return replace(
-        prepared,
-        sampling=prepared.sampling.clone(**changes),
-        sequences=[
-            structs.replace(sequence, sampling=sequence.sampling.clone(**changes)) for sequence in prepared.sequences
-        ],
-    )
-
-
-def _counter_factory(
-    service: Service, plan: OutputPlan, state: ReasoningState
-) -> Callable[[], ReasoningCounter] | None:
-    tokenizer, reasoning = service.engine.tokenizer, plan.reasoning
-    if tokenizer is None or reasoning is None or state is ReasoningState.OVER:
-        return None
-    start, end = reasoning.begin_marker, reasoning.end_marker
-    is_inside = state is ReasoningState.INSIDE
-    return lambda: ReasoningCounter(tokenizer.id_to_bytes, start, end, is_inside=is_inside)
 
 
 # ---- running --------------------------------------------------------------------------------------------------------

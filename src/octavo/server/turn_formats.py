@@ -1,19 +1,15 @@
 """How a model writes calls and reasoning: chosen once per server, applied to each request.
 
-Owns: which parsers a server uses, the warning where the operator's choice and the chat template disagree, and the
-constraint that tools bring.
-Does not own: the formats themselves (parsers), what requests ask for (tools.py, structured.py).
+Owns: which parsers a server uses, the warning where the operator's choice and the chat template disagree.
+Does not own: the formats themselves (parsers), constraints of tools (tools_constraint.py), what requests ask for.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from octavo.base.errors import ConfigError, ConfigProblem, ValidationError
+from octavo.base.errors import ConfigError, ConfigProblem
 from octavo.base.log import get_logger
 from octavo.config.answer_options import AnswerConfig
 from octavo.parsers.interface import OutputParser, ReasoningFormat, ToolFormat, ToolSpec
@@ -25,11 +21,10 @@ from octavo.parsers.registry import (
     reasoning_format,
     tool_format,
 )
-from octavo.proto.structured import StructuredOutputsParams
-from octavo.server.errors import ApiError, invalid_value
+from octavo.server.errors import ApiError
 from octavo.server.structured import Constraint
 from octavo.server.tools import ToolUse
-from octavo.server.tools_schema import locate
+from octavo.server.tools_constraint import ConstraintMaker
 from octavo.server.turn_reasoning import ReasoningState
 
 logger = get_logger(__name__)
@@ -50,29 +45,6 @@ def check_parser_names(options: AnswerConfig) -> None:
             problems += error.problems
     if problems:
         raise ConfigError(problems)
-
-
-@dataclass(frozen=True, slots=True)
-class ToolConstraint(Constraint):
-    """Made of the schemas of tools: of all that a request has, those that may be called."""
-
-    names: Sequence[str]
-    """Of all tools of the request, in order."""
-    callable: Sequence[Mapping[str, Any]]
-
-    def as_error(self, error: ValidationError) -> ApiError:
-        """Names the tool and the place in its schema, where that can be told."""
-        spec = self.params.spec
-        if isinstance(error.value, str) and spec.kind in ("json", "structural_tag"):
-            found = locate(
-                error.value, json.loads(spec.text), [function.get("parameters") for function in self.callable]
-            )
-            if found is not None:
-                index, pointer = found
-                position = self.names.index(self.callable[index]["name"])
-                problem = str(error).partition(f'"{error.value}": ')[2]
-                return invalid_value(f'tools[{position}].function.parameters at "{pointer}": {problem}', "tools")
-        return Constraint.as_error(self, error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,39 +83,18 @@ class OutputFormats:
                 param="tool_choice",
             )
         tool = tool_format(self.tool or FORCED_FORMAT)
-        specs = [_spec_of(function) for function in use.callable]
+        maker = ConstraintMaker(tool, self.tool_template, use)
         if use.is_forced:
-            constraint: Constraint | None = self._force(tool, use, specs, own)
-            tool = tool_format(tool.forced_parser)
+            constraint: Constraint | None = maker.forced(own)
+        elif own is not None:
+            constraint = maker.either(own)
         else:
-            constraint = self._guide(tool, use, specs, own)
-        return OutputPlan(tool=tool, reasoning=reasoning, tools=specs, parallel=use.parallel, constraint=constraint)
-
-    def _force(self, tool: ToolFormat, use: ToolUse, specs: Sequence[ToolSpec], own: Constraint | None) -> Constraint:
-        """The answer is a call. response_format is about text, of which there is none then."""
-        if own is not None and own.field != "response_format":
-            raise invalid_value(f"{own.field}: excludes a call that must come; send tool_choice none", own.field)
-        params = tool.constraint(specs, required=True, parallel=use.parallel, chat_template=self.tool_template)
-        assert params is not None, f"{tool.name} cannot be forced"
-        return _tool_constraint(params, use)
-
-    def _guide(
-        self, tool: ToolFormat, use: ToolUse, specs: Sequence[ToolSpec], own: Constraint | None
-    ) -> Constraint | None:
-        """Text or calls, as the model chooses; a call that has begun follows the schemas that it must."""
-        if own is not None:
-            remedy = "excludes tools that may be called; send tool_choice none or required"
-            raise invalid_value(f"{own.field}: {remedy}", own.field)
-        if self.strict_level == "auto" and not any(spec.strict for spec in specs):
-            return None
-        chosen = [spec if spec.strict or self.strict_level == "parameter" else _loosened(spec) for spec in specs]
-        params = tool.constraint(chosen, required=False, parallel=use.parallel, chat_template=self.tool_template)
-        if params is None:
-            remedy = (
-                f"the format of this model's calls ({tool.name}) allows strict tools with tool_choice required only"
-            )
-            raise ApiError(400, "unsupported_feature", f"tools: {remedy}", param="tools")
-        return _tool_constraint(params, use)
+            constraint = maker.begun(self.strict_level)
+        if use.is_forced or own is not None:
+            tool = tool_format(tool.forced_parser)
+        return OutputPlan(
+            tool=tool, reasoning=reasoning, tools=maker.specs, parallel=use.parallel, constraint=constraint
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,19 +145,3 @@ def _choose_reasoning(wanted: str, template: str) -> str | None:
     if found is not None and found != wanted:
         logger.warning("reasoning_parser=%r: the chat template looks like %r", wanted, found)
     return wanted
-
-
-def _tool_constraint(params: StructuredOutputsParams, use: ToolUse) -> ToolConstraint:
-    names = [tool["function"]["name"] for tool in use.shown or ()]
-    return ToolConstraint(params, "tools", "tools", names, use.callable)
-
-
-def _spec_of(function: Mapping[str, Any]) -> ToolSpec:
-    return ToolSpec(
-        name=function["name"], parameters=function.get("parameters"), strict=bool(function.get("strict", False))
-    )
-
-
-def _loosened(spec: ToolSpec) -> ToolSpec:
-    """Any object for arguments."""
-    return dataclasses.replace(spec, parameters={"type": "object"})

@@ -1,14 +1,20 @@
 """Where the reasoning of an answer begins and ends: what the prompt says of it, and how many tokens it takes.
 
-Owns: the state a prompt leaves the model in, the count of reasoning tokens.   Does not own: splitting text (parsers).
+Owns: the state a prompt leaves the model in, what the engine is told of reasoning, the count of its tokens.
+Does not own: splitting text (parsers).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
+from msgspec import structs
+
+from octavo.engine.input.processor import PreparedRequest
+from octavo.loading import Tokenizer
 from octavo.parsers.interface import ReasoningFormat
 
 
@@ -42,6 +48,43 @@ def find_state(prompt: str, reasoning: ReasoningFormat) -> ReasoningState:
     if reasoning.starts_in_reasoning(prompt):
         return ReasoningState.INSIDE
     return ReasoningState.OVER if prompt.rstrip().endswith(reasoning.end_marker) else ReasoningState.OPEN
+
+
+def fit_reasoning(
+    prepared: PreparedRequest,
+    tokenizer: Tokenizer,
+    reasoning: ReasoningFormat,
+    state: ReasoningState,
+    budget: int | None,
+) -> PreparedRequest:
+    """Its constraint begins behind the reasoning, which ends within its budget (None, -1: there is none)."""
+    start, end = (
+        tokenizer.encode(marker, add_special_tokens=False) for marker in (reasoning.begin_marker, reasoning.end_marker)
+    )
+    changes: dict[str, Any] = {}
+    if prepared.sampling.structured_outputs is not None:
+        changes["structured_after"] = end
+    if budget not in (None, -1):
+        changes["thinking_token_budget"] = budget
+        changes["thinking_start_token_ids"] = None if state is ReasoningState.INSIDE else start
+        changes["thinking_end_token_ids"] = end
+    if not changes:
+        return prepared
+    return replace(
+        prepared,
+        sampling=prepared.sampling.clone(**changes),
+        sequences=[
+            structs.replace(sequence, sampling=sequence.sampling.clone(**changes)) for sequence in prepared.sequences
+        ],
+    )
+
+
+def counter_factory(
+    tokenizer: Tokenizer, reasoning: ReasoningFormat, state: ReasoningState
+) -> Callable[[], ReasoningCounter]:
+    """Makes the counter of one answer."""
+    start, end, is_inside = reasoning.begin_marker, reasoning.end_marker, state is ReasoningState.INSIDE
+    return lambda: ReasoningCounter(tokenizer.id_to_bytes, start, end, is_inside=is_inside)
 
 
 class ReasoningCounter:

@@ -1,3 +1,4 @@
+import json
 import logging
 
 import pytest
@@ -91,13 +92,39 @@ def test_the_operator_may_constrain_all_free_calls(level, follows):
     assert ('"type":"integer"' in tag_of(plan)) is follows
 
 
-def test_a_constraint_of_the_requests_own_excludes_calls_but_a_format_of_text_goes_with_forced_ones():
-    for choice, own in (("auto", REGEX), ("required", REGEX), ("named", REGEX)):
+def test_forced_calls_exclude_a_constraint_of_the_requests_own_but_not_a_format_of_text():
+    for choice in ("required", "named"):
         with pytest.raises(ApiError) as refused:
-            formats().plan(use(choice), own)
+            formats().plan(use(choice), REGEX)
         assert refused.value.param == "structured_outputs"
-    assert formats().plan(use("required"), FORMAT).constraint.field == "tools"
-    assert formats().plan(ToolUse(), REGEX).constraint is REGEX
+    assert '"or"' not in tag_of(formats().plan(use("required"), FORMAT))
+
+
+@pytest.mark.parametrize(
+    ("own", "form"),
+    [
+        (FORMAT.params, {"type": "json_schema", "json_schema": {"type": "object"}}),
+        (REGEX.params, {"type": "regex", "pattern": "a"}),
+        (
+            StructuredOutputsParams(choice=["x"]),
+            {"type": "or", "elements": [{"type": "const_string", "value": "x"}]},
+        ),
+    ],
+)
+def test_the_model_chooses_between_calls_and_text_of_the_form_asked_for(own, form):
+    plan = formats().plan(use("auto"), Constraint(own, "response_format", "response_format"))
+    tag = json.loads(tag_of(plan))
+    assert tag["format"]["type"] == "or"
+    assert tag["format"]["elements"][0] == form
+    assert tag["format"]["elements"][1]["type"] == "tags_with_separator"
+
+
+def test_a_form_that_cannot_stand_beside_calls_is_refused():
+    own = Constraint(StructuredOutputsParams(grammar='start: "a"'), "guided_grammar", "guided_grammar")
+    with pytest.raises(ApiError) as refused:
+        formats().plan(use("auto"), own)
+    assert refused.value.param == "guided_grammar"
+    assert formats().plan(ToolUse(), own).constraint is own
 
 
 def test_reasoning_that_the_prompt_has_ended_is_not_looked_for():
@@ -120,3 +147,13 @@ def test_a_fault_that_a_grammar_finds_is_one_of_the_tool_that_has_it():
     assert '"not"' in tag.structural_tag
     assert refused.param == "tools"
     assert refused.message == 'tools[1].function.parameters at "/properties/y/not": is not supported'
+
+
+def test_a_fault_in_the_texts_own_schema_is_one_of_its_field():
+    own = Constraint(StructuredOutputsParams(json={"not": {}}), "response_format", "response_format.json_schema.schema")
+    constraint = formats().plan(use("auto"), own).constraint
+    pointer, name = "/format/elements/0/json_schema/not", "structured_outputs.structural_tag"
+    error = ValidationError(f'{name} at "{pointer}": is not supported', parameter=name, value=pointer)
+    refused = constraint.as_error(error)
+    assert refused.param == "response_format"
+    assert refused.message == 'response_format.json_schema.schema at "/not": is not supported'
