@@ -7,6 +7,7 @@ Does not own: the constraint's own checks (proto/structured.py), grammars, const
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,6 +67,32 @@ def read_constraint(request: ConstraintFields) -> Constraint | None:
             raise invalid_value("guided_whitespace_pattern: needs guided_json", "guided_whitespace_pattern")
         return None
     return found[0]
+
+
+def form_of(params: StructuredOutputsParams) -> dict[str, Any] | None:
+    """The same as part of a structural tag; None: it cannot be one."""
+    spec = params.spec
+    if params.disable_additional_properties:
+        return None
+    if spec.kind == "json":
+        return {"type": "json_schema", "json_schema": json.loads(spec.text)}
+    if spec.kind == "regex":
+        return {"type": "regex", "pattern": spec.text}
+    if spec.kind == "choice":
+        return {"type": "or", "elements": [{"type": "const_string", "value": text} for text in json.loads(spec.text)]}
+    if spec.kind == "structural_tag":
+        form: dict[str, Any] | None = json.loads(spec.text).get("format")
+        return form
+    return None
+
+
+def as_tag(form: Mapping[str, Any], params: StructuredOutputsParams) -> StructuredOutputsParams:
+    """A structural tag of this form, with the options of `params`."""
+    return StructuredOutputsParams(
+        structural_tag={"type": "structural_tag", "format": form},
+        disable_any_whitespace=params.disable_any_whitespace,
+        whitespace_pattern=params.whitespace_pattern,
+    )
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from octavo.base.errors import ValidationError
 from octavo.parsers.interface import ToolFormat, ToolSpec
 from octavo.proto.structured import StructuredOutputsParams
 from octavo.server.errors import ApiError, invalid_value
-from octavo.server.structured import Constraint
+from octavo.server.structured import Constraint, as_tag, form_of
 from octavo.server.tools import ToolUse
 from octavo.server.tools_schema import locate
 
@@ -42,19 +42,14 @@ class ConstraintMaker:
 
     def either(self, own: Constraint) -> ToolConstraint:
         """Text of the form that the request asks for, or calls and nothing else, as the model chooses."""
-        text_form, params = _form_of(own.params), own.params
+        text_form = form_of(own.params)
         calls = _tag_of(self._calls_only()).get("format")
         if text_form is None or calls is None:
             raise invalid_value(
                 f"{own.field}: cannot be combined with tools that may be called; send tool_choice none or required",
                 own.field,
             )
-        both = StructuredOutputsParams(
-            structural_tag={"type": "structural_tag", "format": {"type": "or", "elements": [text_form, calls]}},
-            disable_any_whitespace=params.disable_any_whitespace,
-            whitespace_pattern=params.whitespace_pattern,
-        )
-        return self._wrap(both, own)
+        return self._wrap(as_tag({"type": "or", "elements": [text_form, calls]}, own.params), own)
 
     def begun(self, strict_level: str) -> ToolConstraint | None:
         """Text is free; a call that has begun follows the schema of its tool where that is asked for."""
@@ -112,20 +107,6 @@ def _tag_of(params: StructuredOutputsParams) -> dict[str, Any]:
     spec = params.spec
     tag: dict[str, Any] = json.loads(spec.text) if spec.kind == "structural_tag" else {}
     return tag
-
-
-def _form_of(params: StructuredOutputsParams) -> dict[str, Any] | None:
-    """A form of text as part of a structural tag; None: it cannot be one."""
-    spec = params.spec
-    if params.disable_additional_properties:
-        return None
-    if spec.kind == "json":
-        return {"type": "json_schema", "json_schema": json.loads(spec.text)}
-    if spec.kind == "regex":
-        return {"type": "regex", "pattern": spec.text}
-    if spec.kind == "choice":
-        return {"type": "or", "elements": [{"type": "const_string", "value": text} for text in json.loads(spec.text)]}
-    return None
 
 
 def _spec_of(function: Mapping[str, Any]) -> ToolSpec:

@@ -6,7 +6,7 @@ Does not own: splitting text (parsers).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -16,6 +16,7 @@ from msgspec import structs
 from octavo.engine.input.processor import PreparedRequest
 from octavo.loading import Tokenizer
 from octavo.parsers.interface import ReasoningFormat
+from octavo.server.structured import as_tag, form_of
 
 
 class ReasoningState(Enum):
@@ -62,7 +63,11 @@ def fit_reasoning(
         tokenizer.encode(marker, add_special_tokens=False) for marker in (reasoning.begin_marker, reasoning.end_marker)
     )
     changes: dict[str, Any] = {}
-    if prepared.sampling.structured_outputs is not None:
+    constraint = prepared.sampling.structured_outputs
+    form = form_of(constraint) if constraint is not None and state is ReasoningState.OPEN else None
+    if constraint is not None and form is not None:
+        changes["structured_outputs"] = as_tag(_behind_reasoning(form, reasoning), constraint)
+    elif constraint is not None:
         changes["structured_after"] = end
     if budget not in (None, -1):
         changes["thinking_token_budget"] = budget
@@ -77,6 +82,19 @@ def fit_reasoning(
             structs.replace(sequence, sampling=sequence.sampling.clone(**changes)) for sequence in prepared.sequences
         ],
     )
+
+
+def _behind_reasoning(form: Mapping[str, Any], reasoning: ReasoningFormat) -> dict[str, Any]:
+    """Reasoning if the model begins with it, then the form: nothing else would bind a model that does not reason."""
+    thought = {
+        "type": "tag",
+        "begin": reasoning.begin_marker,
+        "content": {"type": "any_text"},
+        "end": reasoning.end_marker,
+    }
+    blanks = {"type": "regex", "pattern": "[ \\n]{0,4}"}
+    reasoned = {"type": "sequence", "elements": [thought, blanks]}
+    return {"type": "sequence", "elements": [{"type": "optional", "content": reasoned}, form]}
 
 
 def counter_factory(
