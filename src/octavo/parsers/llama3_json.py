@@ -4,6 +4,7 @@ Owns: what is accepted. A call without a marker begins at the start of a line an
 its arguments (under either key), so that JSON in an answer stays content; <|python_tag|> may stand before a call
 anywhere. Further calls follow directly or behind ";". What follows <|python_tag|> and is no JSON call (code, built-in
 tools) is content, with the tag.
+The constraint for auto covers calls that begin the text: behind other text no marker says that a call begins.
 Source: the models' chat templates and Meta's description of the prompt format.
 """
 
@@ -21,6 +22,7 @@ from octavo.parsers.machine import GrammarParser
 from octavo.proto.structured import StructuredOutputsParams
 
 PYTHON_TAG: Final = "<|python_tag|>"
+_CALL_START: Final = '{"name": '
 _BARE: Final = CallShape(is_marked=False)
 _TAGGED: Final = CallShape(is_marked=True)
 
@@ -77,6 +79,6 @@ class LlamaJsonFormat:
         calls = tags.json_calls(tools, "parameters")
         if required:
             return tags.structural_tag(tags.calls_only(calls, separator="; ", parallel=parallel))
-        tagged = tags.json_calls(tools, "parameters", before=PYTHON_TAG)
-        triggers = ['{"name": ', PYTHON_TAG]
-        return tags.structural_tag(tags.calls_in_text(calls + tagged, triggers=triggers, parallel=parallel))
+        calls += tags.json_calls(tools, "parameters", before=PYTHON_TAG)
+        begun = tags.calls_only(calls, separator="; ", parallel=parallel)
+        return tags.structural_tag(tags.either(begun, tags.text_unlike(_CALL_START)))

@@ -160,17 +160,17 @@ class QwenCoderFormat:
     def constraint(
         self, tools: Sequence[ToolSpec], *, required: bool, parallel: bool, chat_template: str = ""
     ) -> StructuredOutputsParams | None:
-        calls = [
-            tags.tag(f"{BEGIN}\n{FUNCTION}{tool.name}>\n", _parameters(tool), f"{FUNCTION_END}\n{END}")
-            for tool in tools
-        ]
+        calls = [tags.tag(f"{BEGIN}\n{FUNCTION}{tool.name}>\n", _parameters(tool), END) for tool in tools]
         if required:
             return tags.structural_tag(tags.calls_only(calls, separator="\n", parallel=parallel))
         return tags.structural_tag(tags.calls_in_text(calls, triggers=[BEGIN], parallel=parallel))
 
 
 def _parameters(tool: ToolSpec) -> tags.Format:
-    """Each parameter in the schema's order; those that are not required may be missing."""
+    """Each parameter in the schema's order, those that are not required or none, and the function's end.
+
+    Text parameters are free: their pattern, enum and lengths are not enforced.
+    """
     schema = tags.schema_of(tool)
     properties = schema.get("properties")
     required = schema.get("required") or ()
@@ -182,8 +182,8 @@ def _parameters(tool: ToolSpec) -> tags.Format:
         else:
             content = {"type": "json_schema", "json_schema": _with_definitions(value, schema)}
         element = tags.tag(f"{PARAMETER}{key}>\n", content, f"\n{PARAMETER_END}\n")
-        elements.append(element if key in required else {"type": "or", "elements": [element, tags.text("")]})
-    return tags.sequence(*elements) if elements else tags.text("")
+        elements.append(element if key in required else {"type": "optional", "content": element})
+    return tags.sequence(*elements, tags.text(f"{FUNCTION_END}\n"))
 
 
 def _with_definitions(value: Any, root: Mapping[str, Any]) -> Any:

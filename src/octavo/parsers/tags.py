@@ -15,6 +15,7 @@ from octavo.parsers.interface import ToolSpec
 from octavo.proto.structured import StructuredOutputsParams
 
 Format = dict[str, Any]
+_META = frozenset("\\^$.|?*+()[]{}-/")
 NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
@@ -38,6 +39,17 @@ def text(value: str) -> Format:
 
 def sequence(*elements: Format) -> Format:
     return {"type": "sequence", "elements": list(elements)}
+
+
+def either(*elements: Format) -> Format:
+    return {"type": "or", "elements": list(elements)}
+
+
+def text_unlike(start: str) -> Format:
+    """Any text that does not begin so."""
+    quoted = [f"\\{char}" if char in _META else char for char in start]
+    ways = ["".join(quoted[:index]) + f"([^{char}](?s:.*))?" for index, char in enumerate(quoted)]
+    return {"type": "regex", "pattern": "|".join(ways)}
 
 
 def json_calls(tools: Sequence[ToolSpec], arguments_key: str, *, before: str = "", after: str = "") -> list[Format]:
