@@ -37,5 +37,5 @@ def write_comparison_png(comparison: Comparison, path: Path, *, title: str) -> N
     axes.set_title(title)
     axes.margins(y=0.12)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="upper left", ncols=2)
+    figure.legend(frameon=False, loc="outside lower center", ncols=2)
     figure.savefig(path, dpi=130)

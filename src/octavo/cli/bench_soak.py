@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         metavar = "N" if kind is int else "X"
         parser.add_argument(flag, type=kind, default=default, metavar=metavar, help=f"{text} (default: {default:g})")
+    parser.add_argument("--skip", nargs="+", default=[], metavar="KIND", help="requests to leave out, such as tools")
     parser.add_argument("--output-json", metavar="FILE", help="write all readings as JSON")
     parser.add_argument("--png", metavar="FILE", help="draw the readings; needs the extra `bench`")
     add_engine_flags(parser, usage="server", defaults=SMALL_KV)
@@ -39,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from octavo.bench.serve.timeline_png import has_matplotlib
     from octavo.bench.server.process import ServerProcess
     from octavo.bench.soak.plot import write_soak_png
+    from octavo.bench.soak.requests import KINDS
     from octavo.bench.soak.run import SoakOptions, run_soak
 
     for name in ("minutes", "concurrency", "sample_s"):
@@ -46,12 +48,16 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"--{name.replace('_', '-')}={getattr(args, name)}: must be above 0")
     if args.png and not has_matplotlib():
         raise UsageError("--png needs matplotlib: pip install 'octavo[bench]'")
+    unknown = set(args.skip) - {kind.name for kind in KINDS}
+    if unknown:
+        raise UsageError(f"--skip {' '.join(sorted(unknown))}: choose from {', '.join(kind.name for kind in KINDS)}")
     config = config_from_args(args)
     options = SoakOptions(
         duration_s=60 * args.minutes,
         concurrency=args.concurrency,
         sample_s=args.sample_s,
         max_growth_mib=args.max_growth_mib,
+        skipped=tuple(args.skip),
         seed=config.model.seed,
     )
     with ServerProcess(server_flags(args, SMALL_KV)) as server:

@@ -9,12 +9,14 @@ import asyncio
 import contextlib
 import random
 from collections import Counter
+from collections.abc import Collection
 
 from octavo.base.errors import OctavoError
 from octavo.bench.soak.exchange import Answer, Manner, Request, perform, render
 from octavo.bench.soak.requests import CANARIES, KINDS, WIDE, Kind, RequestMix
 
 MAX_PROBLEMS = 50
+MAX_ASKED_BYTES = 400
 EVENT_ERROR = b'data: {"error"'
 
 
@@ -33,8 +35,13 @@ class SoakLoad:
         self._canary_bodies: dict[str, bytes] = {}
         self.counts: Counter[str] = Counter()
         """By kind and what the client did or got: "chat 200", "chat ABORTS"."""
-        self.problems: list[str] = []
-        """What should not have been, at most MAX_PROBLEMS."""
+        self._problems: dict[str, tuple[int, bytes]] = {}
+        """What should not have been, at most MAX_PROBLEMS kinds of it: how often, and what was asked first."""
+
+    @property
+    def problems(self) -> list[str]:
+        """A line each."""
+        return [f"{count} x {what} (first asked: {asked!r})" for what, (count, asked) in self._problems.items()]
 
     async def start(self) -> None:
         """Ask each canary once and all for much at the same time, then let the clients go."""
@@ -103,16 +110,23 @@ class SoakLoad:
 
     def _report(self, request: Request, what: str) -> None:
         self.counts["problems"] += 1
-        if len(self.problems) < MAX_PROBLEMS:
-            body = request.data.partition(b"\r\n\r\n")[2][:200]
-            self.problems.append(f"{request.name}, {request.manner.value}: {what} (asked: {body!r})")
+        key = f"{request.name}: {what}"
+        asked = request.data.partition(b"\r\n\r\n")[2][:MAX_ASKED_BYTES]
+        count, first = self._problems.get(key, (0, asked))
+        if count or len(self._problems) < MAX_PROBLEMS:
+            self._problems[key] = (count + 1, first)
 
 
-async def find_kinds(port: int, model: str) -> tuple[tuple[Kind, ...], list[str]]:
-    """The kinds that the server knows, and the names of those that it refuses. Each optional one is asked once."""
+async def find_kinds(port: int, model: str, skipped: Collection[str] = ()) -> tuple[tuple[Kind, ...], list[str]]:
+    """The kinds that are wanted and that the server knows, and the names of others that it refuses.
+
+    Each optional one is asked once.
+    """
     found, missing = [], []
     rng = random.Random(0)
     for kind in KINDS:
+        if kind.name in skipped:
+            continue
         if kind.is_optional:
             data = render("POST", kind.path, kind.body(rng, model))
             answer = await perform(Request(name=kind.name, data=data, manner=Manner.PATIENT), port, rng)

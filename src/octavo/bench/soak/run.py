@@ -35,6 +35,8 @@ class SoakOptions:
     concurrency: int = 16
     sample_s: float = 30.0
     max_growth_mib: float = 16.0
+    skipped: tuple[str, ...] = ()
+    """Kinds of requests that are left out."""
     seed: int = 0
 
 
@@ -44,7 +46,7 @@ async def run_soak(
     """Raises OctavoError when the server ends or answers no more."""
     clock = MonotonicClock()
     model = await _model_name(server, clock)
-    kinds, missing = await find_kinds(server.port, model)
+    kinds, missing = await find_kinds(server.port, model, options.skipped)
     load = SoakLoad(server.port, RequestMix(model, kinds), concurrency=options.concurrency, seed=options.seed)
     readings: list[Reading] = []
     start_s = clock.now_s()
