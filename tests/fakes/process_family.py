@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from pathlib import Path
 
 from fakes.bad_requests import COMPLETIONS
@@ -22,6 +23,15 @@ def pids_of(server: LiveServer, module: bytes) -> list[int]:
             if module in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
                 found.append(pid)
     return found
+
+
+def has_begun(pid: int, number: int = signal.SIGHUP) -> bool:
+    """It leaves signals for the group to its parent: entry.py has run."""
+    with contextlib.suppress(OSError):
+        status = Path(f"/proc/{pid}/status").read_text()
+        ignored = next(line for line in status.splitlines() if line.startswith("SigIgn:"))
+        return bool(int(ignored.split()[1], 16) >> (number - 1) & 1)
+    return False
 
 
 def is_alive(pid: int) -> bool:

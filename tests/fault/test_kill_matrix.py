@@ -15,7 +15,7 @@ import time
 import pytest
 from fakes.fault_suite import SMALL
 from fakes.live_server import LiveServer, until
-from fakes.process_family import ENGINE, FRONT_END, is_alive, leftovers, open_streams, pids_of, shared_memory
+from fakes.process_family import ENGINE, FRONT_END, has_begun, is_alive, leftovers, open_streams, pids_of, shared_memory
 
 KILL, TERM, INT, STOP, CONT = signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSTOP, signal.SIGCONT
 NUM_STREAMS = 8
@@ -99,7 +99,7 @@ class Family:
         """Start, and go on until the server is in this state."""
         self.server.start(wait=False)
         if state == "loading":
-            until(lambda: pids_of(self.server, ENGINE), 20.0, "the engine's process is there")
+            until(lambda: any(map(has_begun, pids_of(self.server, ENGINE))), 20.0, "the engine's process has begun")
             self.send("engine", STOP)
             return
         self.server.wait_ready()

@@ -12,7 +12,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,6 +23,7 @@ from octavo.base.log import get_logger
 from octavo.base.units import ceil_div
 from octavo.config.schema import EngineConfig
 from octavo.engine.process.child import describe_exit
+from octavo.engine.process.entry import command
 from octavo.engine.process.hub import EngineHub
 from octavo.fault.policy import GiveUp, RestartPolicy
 from octavo.obs.catalogue import FRONT_END_METRICS
@@ -48,11 +48,14 @@ class FrontEnd:
         try:
             os.write(start_fd, msgspec.msgpack.encode(start))
             os.lseek(start_fd, 0, os.SEEK_SET)
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "octavo.server.front_end", str(start_fd), str(os.getpid())],
-                pass_fds=[start_fd, *pass_fds],
-                stdin=subprocess.DEVNULL,
+            run = command(
+                "octavo.server.front_end",
+                str(start_fd),
+                str(os.getpid()),
+                at_parents_death=signal.SIGKILL,
+                ignored=(signal.SIGHUP, signal.SIGINT),
             )
+            self._process = subprocess.Popen(run, pass_fds=[start_fd, *pass_fds], stdin=subprocess.DEVNULL)
         finally:
             os.close(start_fd)
         self._pidfd = os.pidfd_open(self._process.pid)

@@ -1,4 +1,4 @@
-"""The template process: `python -m octavo.engine.template.main FD`, FD being its end of a socket pair.
+"""The template process, begun by entry.py: `... octavo.engine.template.main FD`, FD being its end of a socket pair.
 
 Owns: its own limits: processor time and memory for each job, no files, no further processes.
 Does not own: the deadline (renderer.py kills it), the sandbox and the bounds inside a template (loading/template.py).
@@ -7,10 +7,8 @@ A template that reaches a limit of the kernel ends this process, and with it onl
 
 from __future__ import annotations
 
-import ctypes
 import os
 import resource
-import signal
 import socket
 import sys
 from pathlib import Path
@@ -24,7 +22,6 @@ from octavo.loading.chat_template import ChatTemplate, TemplateOptions
 CPU_S_PER_JOB = 2
 MEMORY_BYTES = 512 << 20
 """Address space beyond what the process has when it starts."""
-_PR_SET_PDEATHSIG = 1
 
 
 def warm_up() -> None:
@@ -100,9 +97,6 @@ def _receive_exactly(end: socket.socket, num_bytes: int) -> bytes | None:
 
 def main(fd: int) -> None:
     """Until the other end is gone."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     decoder = msgspec.msgpack.Decoder(RenderJob)
     with socket.socket(fileno=fd) as end:
         end.setblocking(True)

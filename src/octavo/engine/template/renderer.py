@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import subprocess
-import sys
 
 import msgspec
 
 from octavo.base.errors import OverloadedError, ValidationError
 from octavo.base.log import get_logger
+from octavo.engine.process.entry import command
 from octavo.engine.template.messages import (
     LENGTH,
     MAX_FRAME_BYTES,
@@ -46,9 +47,8 @@ class TemplateProcess:
         ours.setblocking(False)
         with theirs:
             fd = theirs.fileno()
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "octavo.engine.template.main", str(fd)], pass_fds=[fd], stdin=subprocess.DEVNULL
-            )
+            run = command("octavo.engine.template.main", str(fd), at_parents_death=signal.SIGKILL)
+            self._process = subprocess.Popen(run, pass_fds=[fd], stdin=subprocess.DEVNULL)
         self._end = ours
         self._loop = asyncio.get_running_loop()
         self._pidfd = os.pidfd_open(self._process.pid)
