@@ -5,6 +5,7 @@
 // Cost: one row reads N * K elements once and is bound by memory; many rows do 2 * rows * N * K operations.
 // One text: see tile.h; the bias is added last.
 #include "kernels.h"
+#include "linear_unit.h"
 #include "math.h"
 #include "tile.h"
 
@@ -72,15 +73,10 @@ template <class Element>
 void linear(const linear_params& p, int64_t unit) {
     using scalar = typename unit_of<Element>::scalar;
     const int64_t units = p.k / unit_of<Element>::kElements;
-    const int64_t num_panels = ceil_div(p.n, kPanelColumns);
-    const int64_t panel_groups = ceil_div(num_panels, p.panels_per_unit);
-    const int64_t first_panel = unit % panel_groups * p.panels_per_unit;
-    const int64_t last_panel = min_of(first_panel + p.panels_per_unit, num_panels);
-    const int64_t first_block = unit / panel_groups * p.blocks_per_unit;
-    const int64_t last_block = min_of(first_block + p.blocks_per_unit, p.num_blocks);
-    for (int64_t panel = first_panel; panel < last_panel; ++panel) {
+    const linear_unit work = unit_of_product(p, unit);
+    for (int64_t panel = work.first_panel; panel < work.last_panel; ++panel) {
         const auto* const w = static_cast<const scalar*>(p.panels) + panel * units * kPanelColumns;
-        for (int64_t block = first_block; block < last_block; ++block) {
+        for (int64_t block = work.first_block; block < work.last_block; ++block) {
             const int64_t row = block_start(p.rows, p.num_blocks, block);
             const int64_t count = block_start(p.rows, p.num_blocks, block + 1) - row;
             const auto* const x = static_cast<const scalar*>(p.x) + row * units;
