@@ -236,6 +236,7 @@ void bind_backend(nb::module_& m) {
         }
     });
     m.def("runnable_isa_levels", &runnable_levels);
+    m.def("test_isa_levels", &test_levels);
     bind_storage(m);
     nb::class_<backend> ops(m, "Backend");
     ops.def(

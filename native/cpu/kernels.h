@@ -36,6 +36,14 @@ void attend_partition(const attention_params&, const attention_tile&, int64_t pa
 template <class Element>
 void combine_partitions(const attention_params&, const attention_tile&, char* scratch);
 
+// bfloat16 on the matrix unit, at levels that have one (amx_*.cpp).
+void pack_rows_by_tiles(const pack_rows_params&, int64_t block);
+void linear_by_tiles(const linear_params&, int64_t unit);
+size_t attention_scratch_bytes_by_tiles(const attention_params&, int64_t num_tokens);
+void attend_by_tiles(const attention_params&, const attention_tile&, char* scratch);
+void attend_partition_by_tiles(const attention_params&, const attention_tile&, int64_t partition, char* scratch);
+void combine_partitions_by_tiles(const attention_params&, const attention_tile&, char* scratch);
+
 row_scan scan_row(const float* logits, int64_t v);
 float sum_exp(const float* logits, int64_t v, float maximum);
 float log_sum_exp(const float* logits, int64_t v, float maximum);

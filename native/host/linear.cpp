@@ -21,7 +21,8 @@ void backend::multiply(const void* x, const int32_t* indices, int64_t rows, cons
     if (rows == 0) return;
     const int type = static_cast<int>(weights.type);
     const int64_t row_bytes = weights.k * item_bytes(weights.type);
-    const int64_t num_blocks = ceil_div(rows, kernels_.max_tile_rows);
+    const int64_t max_tile_rows = kernels_.max_tile_rows[type];
+    const int64_t num_blocks = ceil_div(rows, max_tile_rows);
     linear_params p{};
     arena::buffer packed;
     if (rows == 1) {
@@ -29,7 +30,7 @@ void backend::multiply(const void* x, const int32_t* indices, int64_t rows, cons
     } else {
         packed = arena_->take(static_cast<size_t>(rows * row_bytes));
         const pack_rows_params pack{x, indices, packed.get(), rows, weights.k, num_blocks};
-        const int64_t step = std::max<int64_t>(1, kPackHereBytes / (row_bytes * kernels_.max_tile_rows));
+        const int64_t step = std::max<int64_t>(1, kPackHereBytes / (row_bytes * max_tile_rows));
         pool_.run(ceil_div(num_blocks, step), [&](int64_t unit, int) {
             const int64_t last = std::min((unit + 1) * step, num_blocks);
             for (int64_t block = unit * step; block < last; ++block) kernels_.pack_rows[type](pack, block);
@@ -45,11 +46,11 @@ void backend::multiply(const void* x, const int32_t* indices, int64_t rows, cons
     p.num_blocks = num_blocks;
     p.softcap = softcap;
     const int64_t num_panels = ceil_div(weights.n, kPanelColumns);
-    p.blocks_per_unit = std::clamp<int64_t>(kRowBytesPerUnit / (row_bytes * kernels_.max_tile_rows), 1, num_blocks);
+    p.blocks_per_unit = std::clamp<int64_t>(kRowBytesPerUnit / (row_bytes * max_tile_rows), 1, num_blocks);
     const int64_t row_units = ceil_div(num_blocks, p.blocks_per_unit);
     // As few panels as keep the unit worth handing out, as many as leave each thread some units.
     const int64_t panel_bytes = row_bytes * kPanelColumns;
-    const int64_t least = ceil_div(kBytesPerUnit, panel_bytes * std::min(rows, kernels_.max_tile_rows));
+    const int64_t least = ceil_div(kBytesPerUnit, panel_bytes * std::min(rows, max_tile_rows));
     const int64_t most = num_panels * row_units / (kUnitsPerThread * pool_.num_threads());
     p.panels_per_unit = std::clamp<int64_t>(std::min<int64_t>(most, 8), std::min(least, num_panels), num_panels);
     const int64_t num_units = row_units * ceil_div(num_panels, p.panels_per_unit);

@@ -46,7 +46,7 @@ double probe_matrix(backend& ops, int num_passes) {
     // Two panels of 128 KB a thread: more than a first cache holds, less than a second.
     const int64_t k = (128 << 10) / (kPanelColumns * item_bytes(ops.type()));
     constexpr int64_t kNumPanels = 2, kNumTurns = 64;
-    const int64_t rows = ops.kernels().max_tile_rows;
+    const int64_t rows = ops.kernels().max_tile_rows[static_cast<int>(ops.type())];
     slab memory;
     const packed_matrix weights(memory, ops.type(), kNumPanels * kPanelColumns, k);
     const region x(static_cast<size_t>(rows * k * item_bytes(ops.type())));

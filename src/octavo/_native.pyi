@@ -100,13 +100,16 @@ class StepBatch:
     ) -> None: ...
 
 def runnable_isa_levels() -> list[str]:
-    """Levels of kernels this processor can run, best first: of avx512_bf16, avx512, avx2, scalar."""
+    """Levels of kernels this processor can run, best first: of amx, avx512_bf16, avx512, avx2, scalar."""
+
+def test_isa_levels() -> list[str]:
+    """Levels that only tests select, as far as this processor can run them: of amx_emulated. No option names them."""
 
 class Backend:
     """One level of kernels, one pool of threads, one arena. Ops release the GIL and take turns in the pool."""
 
     def __init__(self, dtype: str, isa: str, num_threads: int) -> None:
-        """isa: auto, scalar, avx2, avx512, avx512_bf16. ValueError if this processor cannot run it."""
+        """isa: auto, scalar, avx2, avx512, avx512_bf16, amx. ValueError if this processor cannot run it."""
     @property
     def isa(self) -> str: ...
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from fakes.checkpoint import ArrayWeight
-from fakes.native import LEVELS, as_input, draw, each_dtype, each_level, native_ops
+from fakes.native import as_input, draw, each_dtype, each_level, native_ops
 
 from octavo.base.errors import ShapeError
 from octavo.kernels.cpu import CpuOps
@@ -128,5 +128,5 @@ def test_sizes_that_disagree_are_refused_by_their_symbol() -> None:
 
 
 def test_a_level_that_cannot_run_here_is_refused_with_those_that_can() -> None:
-    with pytest.raises(ValueError, match=f"'abacus' is not among .*{LEVELS[-1]}"):
+    with pytest.raises(ValueError, match="'abacus' is not among .*scalar"):
         CpuOps("float32", num_threads=1, isa="abacus")

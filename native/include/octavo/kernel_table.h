@@ -163,9 +163,9 @@ struct draw_params {
 
 struct kernel_table {
     const char* name;
-    int64_t max_tile_rows;
+    int64_t max_tile_rows[2];  // indexed by dtype, as the functions are
 
-    void (*pack_weights[2])(const pack_weights_params&, int64_t panel);  // indexed by dtype
+    void (*pack_weights[2])(const pack_weights_params&, int64_t panel);
     void (*pack_rows[2])(const pack_rows_params&, int64_t block);
     void (*linear[2])(const linear_params&, int64_t unit);
     void (*embedding[2])(const embedding_params&, int64_t first_row, int64_t last_row);
