@@ -43,6 +43,7 @@ size_t attention_scratch_bytes_by_tiles(const attention_params&, int64_t num_tok
 void attend_by_tiles(const attention_params&, const attention_tile&, char* scratch);
 void attend_partition_by_tiles(const attention_params&, const attention_tile&, int64_t partition, char* scratch);
 void combine_partitions_by_tiles(const attention_params&, const attention_tile&, char* scratch);
+int64_t multiply_in_registers_by_tiles(int64_t num_turns, float* in_out);
 
 row_scan scan_row(const float* logits, int64_t v);
 float sum_exp(const float* logits, int64_t v, float maximum);
@@ -55,6 +56,8 @@ void weigh_row(const float* logits, int64_t v, float maximum, float* weights);
 int64_t draw(const draw_params&);
 
 float read_memory(const float* data, int64_t count);
+template <class Element>
+int64_t multiply_in_registers(int64_t num_turns, float* in_out);
 
 const kernel_table& table();
 

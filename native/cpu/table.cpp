@@ -44,6 +44,7 @@ const kernel_table& table() {
         weigh_row,
         draw,
         read_memory,
+        OCTAVO_MATRIX(multiply_in_registers),
     };
     return kTable;
 }

@@ -72,4 +72,19 @@ double probe_matrix(backend& ops, int num_passes) {
     return static_cast<double>(num_units * kNumTurns * 2 * rows * weights.n * k) / seconds;
 }
 
+double probe_arithmetic(backend& ops, int num_passes) {
+    constexpr int64_t kNumTurns = 20000;
+    const int64_t num_units = 8 * ops.num_threads();
+    const auto multiply = ops.kernels().multiply_in_registers[static_cast<int>(ops.type())];
+    std::atomic<int64_t> num_operations{0};
+    const double seconds = best_seconds(num_passes, [&] {
+        num_operations = 0;
+        ops.pool().run(num_units, [&](int64_t, int) {
+            float value = 0;
+            num_operations += multiply(kNumTurns, &value);
+        });
+    });
+    return static_cast<double>(num_operations) / seconds;
+}
+
 }  // namespace octavo

@@ -207,6 +207,9 @@ def probe_read(ops: Backend, num_bytes: int, num_passes: int, is_huge: bool) -> 
 def probe_matrix(ops: Backend, num_passes: int) -> float:
     """FLOP/s of all threads together, in the dtype, with weights that stream from each core's second cache."""
 
+def probe_arithmetic(ops: Backend, num_passes: int) -> float:
+    """FLOP/s of all threads together, in the dtype, with operands in registers."""
+
 # ---- native/gguf ------------------------------------------------------------------------------------------------
 
 def dequantize_f32(format: str, data: npt.NDArray[np.uint8], out: npt.NDArray[np.float32]) -> None:

@@ -1,6 +1,6 @@
 """The native back end at every level this processor runs, and what its tests compare.
 
-Among them is `amx_emulated`, the kernels of the matrix unit around an emulated one; `amx` joins where there is a real one.
+Among them is `amx_emulated`, the kernels of the matrix unit around an emulated one; `amx` joins where there is one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ LEVELS = (*_native.runnable_isa_levels(), *_native.test_isa_levels())
 DTYPES = ("float32", "bfloat16")
 
 each_level = pytest.mark.parametrize("isa", LEVELS)
+each_matrix_level = pytest.mark.parametrize("isa", ["auto", *_native.test_isa_levels()])
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
 
 

@@ -196,6 +196,7 @@ struct kernel_table {
     int64_t (*draw)(const draw_params&);  // index of the highest logit + noise
 
     float (*read_memory)(const float* data, int64_t count);
+    int64_t (*multiply_in_registers[2])(int64_t num_turns, float* in_out);  // operations done
 };
 
 }  // namespace octavo
