@@ -4,9 +4,9 @@ The KV of a position is a hash of its token, the salt of its request and the KV 
 through the block tables that the plans gave. The next token is a function of that hash. Hence the text of a request is
 that of its lone run (`lone_run`, which knows no blocks) if and only if every block was the right one at every step.
 
-Requests with structured_outputs, whatever they say, follow a toy grammar: behind some tokens of the output only one may
-come (`forced_after`), behind COMPLETE only an end of sequence, behind HOPELESS nothing. A model that jumps returns forced
-tokens behind the sampled one.
+Requests with structured_outputs, whatever they say, follow a toy grammar: behind some tokens of the output only one
+may come (`forced_after`), behind COMPLETE only an end of sequence, behind HOPELESS nothing. A model that jumps returns
+forced tokens behind the sampled one.
 """
 
 from __future__ import annotations

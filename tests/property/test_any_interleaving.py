@@ -210,8 +210,10 @@ def seen_over_fixed_seeds() -> Counter[str]:
 
 @pytest.mark.parametrize(
     "event",
-    ["preempted", "hits", "refused", "reset", "failed", "stop", "length", "abort", "error"]
-    + ["complete", "dead end", "jumped"],
+    [
+        *("preempted", "hits", "refused", "reset", "failed", "stop", "length", "abort", "error"),
+        *("complete", "dead end", "jumped"),
+    ],
 )
 def test_the_examples_meet(seen_over_fixed_seeds: Counter[str], event: str) -> None:
     assert seen_over_fixed_seeds[event] > 0

@@ -9,7 +9,8 @@ Does not own: the bytes of KV, token values before they are sampled, when a plan
 
 Guarantees
 - A request has exactly one delta with a finish_reason, and none after it.
-- An exception in planning or finishing one request ends that request alone, with reason "error"; so does a failed row.
+- An exception in planning or finishing one request ends that request alone, with reason "error"; so does a failed row
+  and what it waits for and will never get.
 - Up to `max_steps_in_flight` plans are out; results come back in plan order. No position is scheduled behind the
   length at which a text must end; samples behind an end that was found late are dropped.
 - The request that is first in the policy's order always finishes (planning.py says why).
@@ -33,7 +34,7 @@ from octavo.core.kv.manager import KvManager
 from octavo.core.kv.sequence import KvSequence
 from octavo.core.planner import build_step_plan
 from octavo.core.planning import Decision, PlanningRound
-from octavo.core.policy import ReadinessCheck, SchedulingPolicy, always_ready
+from octavo.core.policy import NeverReadyError, ReadinessCheck, SchedulingPolicy, always_ready
 from octavo.core.request import Frame, Request
 from octavo.core.roster import Roster
 from octavo.core.state import STATUS_OF_REASON, RequestStatus
@@ -313,6 +314,8 @@ class Scheduler:
     # Ends.
 
     def _end_by_fault(self, request: Request, error: Exception) -> RequestDelta:
+        if isinstance(error, NeverReadyError):
+            return self._end(request, End("error", error=str(error)))
         self._tally.num_faults += 1
         return self._end(request, End("error", error=f"internal error: {type(error).__name__}: {error}"))
 

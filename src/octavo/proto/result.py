@@ -39,6 +39,6 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
     failed: dict[int, str] = {}
     """Entry index -> what went wrong with this sequence alone (a non-finite logit, a bad row)."""
     ends: dict[int, str | None] = {}
-    """Entry index -> its text ends behind these tokens, whatever they are: None where its grammar is complete and no end
-    token can be written, else why no token may follow."""
+    """Entry index -> its text ends behind these tokens, whatever they are. None: its grammar is complete and no end
+    token can be written. Else: why no token may follow."""
     timings: StepTimings = StepTimings()

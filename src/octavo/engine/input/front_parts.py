@@ -6,10 +6,13 @@ Loaded while the engine loads its own half; they meet in `make_inputs`, which ne
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from octavo.base.errors import ValidationError
 from octavo.config.resolved import ResolvedConfig
 from octavo.config.schema import EngineConfig
+from octavo.engine.grammars import BackendParts, LazyBackend
 from octavo.engine.input.defaults import (
     default_max_tokens,
     default_sampling_params,
@@ -76,10 +79,33 @@ def _load_tokenizer(config: EngineConfig, checkpoint: Checkpoint) -> Tokenizer |
         return other.load_tokenizer()
 
 
+def make_grammar_backend(read_parts: Callable[[], FrontParts]) -> LazyBackend:
+    """Grammars over a model's vocabulary and end tokens; nothing is read or made before one is needed."""
+
+    def make() -> BackendParts:
+        from octavo.grammar import make_backend
+
+        parts = read_parts()
+        if parts.tokenizer is None:
+            raise ValidationError(
+                "structured_outputs need a tokenizer; the engine runs without one (skip_tokenizer_init)",
+                parameter="structured_outputs",
+            )
+        ends = (*parts.defaults.end_tokens.eos, *parts.defaults.end_tokens.stop)
+        return BackendParts(make_backend("auto", parts.tokenizer.to_json(), parts.vocab_size, ends), frozenset(ends))
+
+    return LazyBackend(make)
+
+
 def make_inputs(
-    parts: FrontParts, resolved: ResolvedConfig, tokenizer: PromptTokenizer | None = None
+    parts: FrontParts,
+    resolved: ResolvedConfig,
+    tokenizer: PromptTokenizer | None = None,
+    *,
+    grammars: LazyBackend | None = None,
 ) -> InputProcessor:
-    """The gate for requests. tokenizer: in place of the model's own."""
+    """The gate for requests. tokenizer: in place of the model's own. grammars: None: made for this gate alone."""
+    grammars = grammars or make_grammar_backend(lambda: parts)
     return InputProcessor(
         tokenizer or parts.tokenizer,
         RequestLimits(
@@ -89,4 +115,5 @@ def make_inputs(
         ),
         parts.defaults,
         engine_seed=resolved.options.model.seed,
+        check_grammar=grammars.check,
     )

@@ -8,7 +8,7 @@ that came without a seed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +28,10 @@ from octavo.engine.input.seeds import derive_child_seed, derive_request_seed
 from octavo.engine.input.validate import RequestLimits, check_prompt_ids, check_sampling, fit_max_tokens
 from octavo.proto.request import NewRequest
 from octavo.proto.sampling import SamplingParams
+from octavo.proto.structured import GrammarSpec
+
+GrammarCheck = Callable[[GrammarSpec], None]
+"""Raises ValidationError for a grammar that cannot be compiled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +66,20 @@ class InputProcessor:
     """Prompts in, checked requests out. One per engine; not thread-safe."""
 
     def __init__(
-        self, tokenizer: PromptTokenizer | None, limits: RequestLimits, defaults: ModelDefaults, *, engine_seed: int
+        self,
+        tokenizer: PromptTokenizer | None,
+        limits: RequestLimits,
+        defaults: ModelDefaults,
+        *,
+        engine_seed: int,
+        check_grammar: GrammarCheck | None = None,
     ) -> None:
+        """check_grammar: None: constraints are not looked at here."""
         self._tokenizer = tokenizer
         self._limits = limits
         self._defaults = defaults
         self._engine_seed = engine_seed
+        self._check_grammar = check_grammar
         self._num_unseeded = 0
 
     @property
@@ -122,6 +134,8 @@ class InputProcessor:
         params = self._defaults.sampling if sampling is None else sampling
         check_prompt_ids(prompt.token_ids, self._limits)
         check_sampling(params, self._limits)
+        if params.structured_outputs is not None and self._check_grammar is not None:
+            self._check_grammar(params.structured_outputs.spec)
         max_tokens = fit_max_tokens(len(prompt.token_ids), params.max_tokens, self._limits, is_strict=is_strict)
         final, eos = self._finalize(params, max_tokens)
         seed = default_seed if params.seed is None else params.seed
