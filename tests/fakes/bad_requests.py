@@ -248,45 +248,6 @@ def s48(_v: int, _l: int) -> list[Probe]:
     ]
 
 
-def s50(_v: int, _l: int) -> list[Probe]:
-    values: list[dict[str, Any]] = [
-        {"structured_outputs": {"regex": "["}},
-        {"structured_outputs": {"regex": "(a+)+b"}},
-        {"structured_outputs": {"json": {"type": "stsring"}}},
-        {"structured_outputs": {"grammar": "root ::= " + "(" * 30_000}},
-        {"structured_outputs": {"json": {"$ref": "http://127.0.0.1:9/x.json"}}},
-        {"structured_outputs": {"choice": []}},
-        {"guided_regex": "a"},
-        {"guided_json": {}},
-    ]
-    return [Probe(value, None, route=route) for value in values for route in (COMPLETIONS, CHAT)]
-
-
-def s60(_v: int, _l: int) -> list[Probe]:
-    schema = {"type": "json_schema", "schema": {"type": "object"}}
-    return each("response_format", schema, {"type": "foo"}, {}, "json", 5, route=CHAT) + fine(
-        {"response_format": {"type": "text"}}, route=CHAT
-    )
-
-
-def s61(_v: int, _l: int) -> list[Probe]:
-    def tool(name: Any) -> dict[str, Any]:
-        return {"type": "function", "function": {"name": name, "parameters": {}}}
-
-    bad: list[dict[str, Any]] = [
-        {"tools": [tool("f")], "tool_choice": {"type": "function", "function": {"name": "g"}}},
-        {"tools": [], "tool_choice": "required"},
-        {"tools": [tool("f")]},
-        {"tools": [tool("a\nb")], "tool_choice": "none"},
-        {"tools": [tool("n" * 10_240)], "tool_choice": "none"},
-        {"tools": [tool("f"), tool("f")], "tool_choice": "none"},
-        {"tools": [tool(f"f{i}") for i in range(10_000)], "tool_choice": "none"},
-        {"tools": [tool("f")], "tool_choice": "required", "max_tokens": 1},
-        {"tool_choice": "required"},
-    ]
-    return [Probe(body, None, route=CHAT) for body in bad]
-
-
 def s67(_v: int, _l: int) -> list[Probe]:
     remote = {"do_remote_prefill": True, "remote_host": "10.255.255.1", "remote_port": 1, "remote_block_ids": [999999]}
     return [
@@ -299,6 +260,6 @@ def s67(_v: int, _l: int) -> list[Probe]:
 PROBES: dict[str, Callable[[int, int], list[Probe]]] = {
     "S01": s01, "S02": s02, "S04": s04, "S05": s05, "S06": s06, "S08": s08, "S09": s09, "S10": s10, "S11": s11,
     "S13": s13, "S14": s14, "S15": s15, "S16": s16, "S18": s18, "S19": s19, "S20": s20, "S22": s22, "S23": s23,
-    "S26": s26, "S45": s45, "S48": s48, "S50": s50, "S60": s60, "S61": s61, "S67": s67,
+    "S26": s26, "S45": s45, "S48": s48, "S67": s67,
 }  # fmt: skip
 """Case -> (V, L) -> its requests."""

@@ -155,14 +155,6 @@ def test_the_same_prompt_again_is_cached_and_a_salt_keeps_it_apart(server):
 @pytest.mark.parametrize(
     "fields",
     [
-        {"response_format": {"type": "json_object"}},
-        {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}},
-        {"response_format": {"type": "foo"}},
-        {"response_format": {}},
-        {"structured_outputs": {"regex": "a"}},
-        {"guided_json": {}},
-        {"guided_regex": "a"},
-        {"guided_choice": ["a"]},
         {"use_beam_search": True},
         {"best_of": 3},
         {"suffix": "x"},

@@ -10,10 +10,12 @@ import re
 from pathlib import Path
 
 import pytest
-from fakes.bad_requests import CHAT, COMPLETIONS, PROBES
+from fakes import bad_constraints, bad_requests
+from fakes.bad_requests import CHAT, COMPLETIONS
 from fakes.fault_cases import CASES, ELSEWHERE, NOT_YET, ROOT
 from fakes.fault_suite import LEAKS, L, V, check_refusal
 
+PROBES = bad_requests.PROBES | bad_constraints.PROBES
 BROKEN = (b"", b"{", b"[]", b"1", b"\xff", b'{"messages":null}', b'{"model":5}')
 
 
