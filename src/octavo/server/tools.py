@@ -34,6 +34,8 @@ class ToolUse:
     choice: ToolChoice = "none"
     parallel: bool = True
     """More than one call in an answer is passed on."""
+    num_bytes: int = 0
+    """Of the definitions that are shown, as JSON."""
 
     @property
     def is_forced(self) -> bool:
@@ -67,15 +69,17 @@ def read_tools(request: ChatFields, limits: ToolLimits) -> ToolUse:
         if choice is not None and choice not in ("none", "auto"):
             raise invalid_value("tool_choice: there are no tools to choose from", "tool_choice")
         return ToolUse()
-    functions = _check_tools(tools, limits)
+    num_bytes = _check_size(tools, limits)
+    functions = _check_tools(tools)
     kind, named = _read_choice(choice, functions)
     if kind == "none":
-        return ToolUse(shown=None if limits.excludes_unused else tools)
+        return ToolUse() if limits.excludes_unused else ToolUse(shown=tools, num_bytes=num_bytes)
     return ToolUse(
         shown=tools,
         callable=functions if named is None else [named],
         choice=kind,
         parallel=kind != "named" and request.parallel_tool_calls is not False,
+        num_bytes=num_bytes,
     )
 
 
@@ -96,13 +100,18 @@ def _read_choice(
     raise invalid_value(f"tool_choice: {remedy}", "tool_choice")
 
 
-def _check_tools(tools: list[dict[str, Any]], limits: ToolLimits) -> list[dict[str, Any]]:
-    """The functions. Raises ApiError."""
+def _check_size(tools: list[dict[str, Any]], limits: ToolLimits) -> int:
+    """Bytes of all definitions. Raises ApiError."""
     if not 1 <= len(tools) <= limits.max_tools:
         raise invalid_value(f"tools: {len(tools)} tools; give 1 to {limits.max_tools}, or leave it out", "tools")
     num_bytes = len(msgspec.json.encode(tools))
     if num_bytes > limits.max_bytes:
         raise invalid_value(f"tools: {num_bytes} bytes, at most {limits.max_bytes} are taken", "tools")
+    return num_bytes
+
+
+def _check_tools(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The functions. Raises ApiError."""
     functions: dict[str, dict[str, Any]] = {}
     for index, tool in enumerate(tools):
         function = _check_tool(tool, f"tools[{index}]")

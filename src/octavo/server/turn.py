@@ -156,7 +156,7 @@ async def _prepare(
     )
     if plan.shows_special_tokens:
         params = params.clone(skip_special_tokens=False)
-    guess = sum(len(message["content"]) for message in talk.messages) // CHARS_PER_TOKEN
+    guess = (sum(len(message["content"]) for message in talk.messages) + talk.tools.num_bytes) // CHARS_PER_TOKEN
     service.admission.check(num_requests=1, num_tokens=guess)
     details: dict[str, Any] = {
         "request_id": request_id,
