@@ -82,9 +82,10 @@ def test_serving_cost_measures_both_sides_of_the_same_work(tiny_folder, tmp_path
 
 def test_an_overload_is_refused_with_retry_after_and_leaves_no_failure(tiny_folder, tmp_path, capsys):
     file = tmp_path / "overload.json"
-    words = ["--concurrency", "4", "--peak-s", "1.5", "--overload-s", "1.5", "--factor", "8"]
+    words = ["--concurrency", "4", "--peak-s", "2", "--overload-s", "2", "--factor", "8"]
+    words += ["--input-len", "8", "--output-len", "20"]
     words += ["--max-num-queued-reqs", "4", "--output-json", str(file)]
-    assert main(["bench", "overload", "--model", str(tiny_folder), *SMALL, *LENGTHS, *words]) == 0
+    assert main(["bench", "overload", "--model", str(tiny_folder), *SMALL, *words]) == 0
     found = json.loads(file.read_text())
     overload = found["overload"]
     assert overload["num_refused"] == overload["num_refused_with_retry_after"] > 0

@@ -35,8 +35,8 @@ def add_cost_arguments(parser: argparse.ArgumentParser) -> None:
 def add_overload_arguments(parser: argparse.ArgumentParser) -> None:
     _add_lengths(parser)
     for flag, kind, default, text in (
-        ("--concurrency", int, 64, "requests open at the peak"),
-        ("--peak-s", float, 30.0, "seconds of the peak"),
+        ("--concurrency", int, 128, "requests open at the peak"),
+        ("--peak-s", float, 45.0, "seconds of the peak"),
         ("--overload-s", float, 60.0, "seconds of the overload"),
         ("--factor", float, 10.0, "arrivals over what the peak completed"),
     ):

@@ -5,7 +5,9 @@ Owns: one batch with a limit of open requests.   Does not own: sending (bench/se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
 
 from octavo.base.clock import MonotonicClock
 from octavo.base.errors import OctavoError
@@ -47,6 +49,34 @@ class BatchLoad:
         assert self._sender is not None, "open it first"
         run = LoadRun(self._sender, samples, max_concurrency=max_concurrency, clock=self._clock)
         return await run.run(arrivals_s or [0.0] * len(samples))
+
+    async def run_always(self, samples: Iterator[Sample], concurrency: int) -> LoadResult:
+        """So many open at every moment, until it is cancelled (or the samples end): what has ended by then."""
+        records: list[RequestRecord] = []
+        num_sent = 0
+
+        async def client() -> None:
+            nonlocal num_sent
+            for sample in samples:
+                num_sent += 1
+                records.append(await self.send(sample))
+
+        start_s, start_cpu_s = self._clock.now_s(), time.process_time()
+        clients = [asyncio.create_task(client()) for _ in range(concurrency)]
+        try:
+            await asyncio.gather(*clients)
+        except asyncio.CancelledError:
+            this_task = asyncio.current_task()
+            assert this_task is not None
+            this_task.uncancel()
+        duration_s, cpu_s = self._clock.now_s() - start_s, time.process_time() - start_cpu_s
+        for task in clients:
+            task.cancel()
+        await asyncio.gather(*clients, return_exceptions=True)
+        num_open = num_sent - len(records)
+        return LoadResult(
+            records=records, duration_s=duration_s, cpu_s=cpu_s, num_unfinished=num_open, num_open=num_open
+        )
 
     async def send(self, sample: Sample) -> RequestRecord:
         """One request."""

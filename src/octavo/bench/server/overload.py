@@ -4,29 +4,35 @@ Owns: the phases peak, overload, recovery, and what is watched in them.   Does n
 compared with what (overload_report.py).
 Peak: as many requests open as the server runs at once, always. Overload: Poisson arrivals at a multiple of the peak's
 rate, whatever comes back. Recovery: all clients go away at once; one request at a time, each timed.
-Rates are of answers completed inside a window that leaves out how a phase begins and ends.
+Lengths vary by half, so that requests do not begin and end in waves. Rates are of a window that leaves out how a phase
+begins: output as the server counts it, answers as they end.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import itertools
 import statistics
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from octavo.base.clock import MonotonicClock
+from octavo.base.clock import Clock, MonotonicClock
 from octavo.base.errors import OctavoError
 from octavo.bench.samples import RandomShape, Sample, draw_random
 from octavo.bench.serve.arrivals import ArrivalOptions, draw_arrivals
 from octavo.bench.serve.load import LoadResult
 from octavo.bench.serve.record import RequestRecord
+from octavo.bench.serve.sender import ask
 from octavo.bench.server.load import BatchLoad
+from octavo.bench.server.metrics_page import sum_of
 from octavo.bench.server.process import ServerProcess
 from octavo.bench.server.usage import Usage, read_server
 
 LEAD_SHARE = 0.25
 """Part of a phase, at its start, that is in no rate."""
+RANGE_RATIO = 0.5
+NUM_PROMPTS = 256
+"""Prompts that are drawn; the first tokens of each request are its own, so that no prefix is cached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +41,9 @@ class OverloadOptions:
 
     input_len: int = 256
     output_len: int = 128
-    concurrency: int = 64
+    concurrency: int = 128
     """Requests open in the peak phase."""
-    peak_s: float = 30.0
+    peak_s: float = 45.0
     overload_s: float = 60.0
     factor: float = 10.0
     """Arrivals per second over the peak's completions per second."""
@@ -65,8 +71,10 @@ class Phase:
     first_failure: str
     num_open_at_end: int
     completed_per_s: float
-    good_per_s: float
-    good_tokens_per_s: float
+    output_tokens_per_s: float
+    """As the server counts them."""
+    good_share: float
+    """Of the answers and failures of the window: answers in time."""
     median_ttft_s: float
     median_refusal_s: float
     client_cpu_share: float
@@ -75,8 +83,26 @@ class Phase:
     engine: list[Usage]
 
     @property
-    def refused_share(self) -> float:
-        return self.num_refused / self.num_sent if self.num_sent else 0.0
+    def good_tokens_per_s(self) -> float:
+        """Output of good answers."""
+        return self.output_tokens_per_s * self.good_share
+
+
+@dataclass(slots=True)
+class Watched:
+    """What was read during a phase: usage at even intervals, and (seconds, output tokens so far) twice."""
+
+    front_end: list[Usage] = field(default_factory=list)
+    engine: list[Usage] = field(default_factory=list)
+    counted: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Between the two counts; 0 without them."""
+        if len(self.counted) < 2:
+            return 0.0
+        (start_s, before), (end_s, after) = self.counted
+        return (after - before) / (end_s - start_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +125,9 @@ async def measure_overload(server: ServerProcess, options: OverloadOptions) -> O
         await load.open()
         before_s = await _probe(load, options, seed=1)
         peak = await _run_peak(server, load, options)
-        if not peak.completed_per_s:
+        if not peak.num_completed or not peak.output_tokens_per_s:
             raise OctavoError(f"no request was completed in {options.peak_s:g} s: give it longer, or less work")
-        rate = options.factor * peak.completed_per_s
+        rate = options.factor * peak.output_tokens_per_s / options.output_len
         overload = await _run_overload(server, load, options, rate)
         after_s = await _probe(load, options, seed=2)
     finally:
@@ -112,62 +138,64 @@ async def measure_overload(server: ServerProcess, options: OverloadOptions) -> O
 
 
 async def _run_peak(server: ServerProcess, load: BatchLoad, options: OverloadOptions) -> Phase:
-    # More than can be done: the phase ends by its time.
-    samples = _draw(options, int(options.concurrency * (2 + 2 * options.peak_s)), seed=10)
-    run = load.run(samples, max_concurrency=options.concurrency)
-    return await _watch(server, run, options, options.peak_s)
+    base = _draw(options, NUM_PROMPTS, seed=10)
+    endless = (_renumbered(base[index % NUM_PROMPTS], index, options.vocab_size) for index in itertools.count())
+    return await _watch(server, load, load.run_always(endless, options.concurrency), options, options.peak_s)
 
 
 async def _run_overload(server: ServerProcess, load: BatchLoad, options: OverloadOptions, rate: float) -> Phase:
     count = max(1, int(rate * options.overload_s))
     arrivals_s = draw_arrivals(count, ArrivalOptions(request_rate=rate), seed=options.seed)
-    # Prompts of a few hundred requests are enough to draw from: prefixes that come again are answered from the cache,
-    # so each sample's first tokens are made its own.
-    base = _draw(options, min(count, 256), seed=11)
-    samples = [_renumbered(base[index % len(base)], index, options.vocab_size) for index in range(count)]
+    base = _draw(options, NUM_PROMPTS, seed=11)
+    samples = [_renumbered(base[index % NUM_PROMPTS], index, options.vocab_size) for index in range(count)]
     run = load.run(samples, arrivals_s=arrivals_s)
-    return await _watch(server, run, options, options.overload_s)
+    return await _watch(server, load, run, options, options.overload_s)
 
 
 async def _watch(
-    server: ServerProcess, run: Coroutine[None, None, LoadResult], options: OverloadOptions, seconds: float
+    server: ServerProcess,
+    load: BatchLoad,
+    run: Coroutine[None, None, LoadResult],
+    options: OverloadOptions,
+    seconds: float,
 ) -> Phase:
-    """Run for so long, reading memory meanwhile; then every client goes away."""
+    """Run for so long, reading memory and tokens meanwhile; then every client goes away."""
     clock = MonotonicClock()
+    watched = Watched()
     started_s = clock.now_s()
+    lead_ends_s, ends_s = started_s + LEAD_SHARE * seconds, started_s + seconds
     task = asyncio.create_task(run)
-    front_end, engine = [], []
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            while not task.done():
-                await asyncio.wait([task], timeout=options.sample_s)
-                usage = read_server(server.pid)
-                front_end.append(usage.front_end)
-                engine.append(usage.engine)
+    while not task.done() and (left_s := ends_s - clock.now_s()) > 0:
+        await asyncio.wait([task], timeout=min(options.sample_s, left_s))
+        usage = read_server(server.pid)
+        watched.front_end.append(usage.front_end)
+        watched.engine.append(usage.engine)
+        if not watched.counted and clock.now_s() >= lead_ends_s:
+            watched.counted.append(await _count_tokens(load, clock))
+    watched.counted.append(await _count_tokens(load, clock))
     if not task.done():
         task.cancel()
     result = await task
     if server.exit_code is not None:
         raise OctavoError(f"the server ended with {server.exit_code}:\n{server.last_log_lines()}")
-    length_s = min(seconds, result.duration_s)
-    window = (started_s + LEAD_SHARE * length_s, started_s + length_s)
-    return make_phase(result, window, options.ttft_limit_s, front_end, engine)
+    return make_phase(result, (lead_ends_s, ends_s), options.ttft_limit_s, watched)
+
+
+async def _count_tokens(load: BatchLoad, clock: Clock) -> tuple[float, float]:
+    text = (await ask(load.client, "/metrics")).body.decode()
+    return clock.now_s(), sum_of(text, "vllm:generation_tokens_total")
 
 
 def make_phase(
-    result: LoadResult,
-    window_s: tuple[float, float],
-    ttft_limit_s: float | None,
-    front_end: list[Usage],
-    engine: list[Usage],
+    result: LoadResult, window_s: tuple[float, float], ttft_limit_s: float | None, watched: Watched
 ) -> Phase:
-    """Counts of the whole phase; rates of the answers that ended inside the window."""
-    done = [record for record in result.records if record.is_success]
+    """Counts of the whole phase; rates and the share of good answers of the window."""
     refused = [record for record in result.records if record.status in (429, 503)]
+    done = [record for record in result.records if record.is_success]
     failed = [record for record in result.records if not record.is_success and record.status not in (429, 503)]
     inside = [record for record in done if window_s[0] <= record.end_s < window_s[1]]
-    good = [record for record in inside if ttft_limit_s is None or record.ttft_s <= ttft_limit_s]
-    length_s = max(1e-9, window_s[1] - window_s[0])
+    num_lost = sum(window_s[0] <= record.closed_s < window_s[1] for record in failed)
+    num_good = sum(ttft_limit_s is None or record.ttft_s <= ttft_limit_s for record in inside)
     return Phase(
         seconds=result.duration_s,
         num_sent=len(result.records) + result.num_open,
@@ -177,14 +205,14 @@ def make_phase(
         num_failed=len(failed),
         first_failure=failed[0].error if failed else "",
         num_open_at_end=result.num_open,
-        completed_per_s=len(inside) / length_s,
-        good_per_s=len(good) / length_s,
-        good_tokens_per_s=sum(record.num_output_tokens or 0 for record in good) / length_s,
+        completed_per_s=len(inside) / (window_s[1] - window_s[0]),
+        output_tokens_per_s=watched.tokens_per_s,
+        good_share=num_good / (len(inside) + num_lost) if inside else 0.0,
         median_ttft_s=_median([record.ttft_s for record in inside]),
         median_refusal_s=_median([record.closed_s - record.start_s for record in refused]),
         client_cpu_share=result.cpu_s / result.duration_s if result.duration_s else 0.0,
-        front_end=front_end,
-        engine=engine,
+        front_end=watched.front_end,
+        engine=watched.engine,
     )
 
 
@@ -200,7 +228,7 @@ async def _probe(load: BatchLoad, options: OverloadOptions, *, seed: int) -> lis
 
 
 def _draw(options: OverloadOptions, count: int, *, seed: int) -> list[Sample]:
-    shape = RandomShape(input_len=options.input_len, output_len=options.output_len)
+    shape = RandomShape(input_len=options.input_len, output_len=options.output_len, range_ratio=RANGE_RATIO)
     return draw_random(count, shape, vocab_size=options.vocab_size, seed=options.seed + seed)
 
 

@@ -70,9 +70,11 @@ class OverloadReport:
         lines = [
             _line("Peak, answers:", peak.completed_per_s, "/s"),
             _line("Peak, output of good answers:", peak.good_tokens_per_s, "tok/s"),
+            _line("Peak, answers in time:", 100 * peak.good_share, "%"),
             _line("Overload, offered:", result.offered_per_s, "/s"),
             _line("Overload, answers:", overload.completed_per_s, "/s"),
             _line("Overload, output of good answers:", overload.good_tokens_per_s, "tok/s"),
+            _line("Overload, answers in time:", 100 * overload.good_share, "%"),
             _line("Goodput, of peak:", 100 * self.goodput_share, "%"),
             _line("Sent:", overload.num_sent, ""),
             _line("  answered:", overload.num_completed, ""),

@@ -44,15 +44,16 @@ class SoakLoad:
         return [f"{count} x {what} (first asked: {asked!r})" for what, (count, asked) in self._problems.items()]
 
     async def start(self) -> None:
-        """Ask each canary once and all for much at the same time, then let the clients go."""
-        for index, body in enumerate(CANARIES):
-            request = Request(name=f"canary {index}", data=render("POST", "/v1/completions", body))
-            await self._do(request, random.Random(index))
+        """Ask each canary and for much at the same time, then let the clients go."""
+        first = [
+            Request(name=f"canary {index}", data=render("POST", "/v1/completions", body))
+            for index, body in enumerate(CANARIES)
+        ]
         wide = [
             Request(name="wide", data=render("POST", "/v1/completions", (WIDE % number).encode()))
             for number in range(self._concurrency)
         ]
-        await asyncio.gather(*(self._do(request, random.Random(0)) for request in wide))
+        await asyncio.gather(*(self._do(request, random.Random(0)) for request in [*first, *wide]))
         self._clients = [asyncio.create_task(self._client(number)) for number in range(self._concurrency)]
         self.resume()
 

@@ -31,6 +31,8 @@ WORDS = (
     "😀",
     "{}",
 )
+IDS = (110, 250)
+"""Token ids of prompts: in every vocabulary, often parts of characters, in few a special one."""
 REFUSED = (400, 404, 405, 413, 415, 422)
 MANNERS = (
     [Manner.PATIENT] * 12 + [Manner.ABORTS] * 4 + [Manner.IMPATIENT, Manner.IMPATIENT, Manner.HANGS_UP, Manner.SLOW]
@@ -88,7 +90,7 @@ def _completion(rng: random.Random) -> Fields:
         # Prefixes that come again.
         prompt = "A long beginning that many prompts share, word for word. " * 6 + prompt
     elif roll < 0.4:
-        prompt = [rng.randrange(300, 5000) for _ in range(rng.randrange(1, 400))]
+        prompt = [rng.randrange(*IDS) for _ in range(rng.randrange(1, 400))]
     elif roll < 0.5:
         prompt = [_text(rng, 10) for _ in range(rng.randrange(1, 4))]
     fields = {"prompt": prompt} | _sampling(rng)
@@ -150,7 +152,7 @@ KINDS = (
     Kind("completions", "/v1/completions", _completion, 30),
     Kind("chat", "/v1/chat/completions", _chat, 30),
     Kind("tokenize", "/tokenize", lambda rng: {"prompt": _text(rng)}, 4),
-    Kind("detokenize", "/detokenize", lambda rng: {"tokens": [rng.randrange(300, 5000) for _ in range(20)]}, 4),
+    Kind("detokenize", "/detokenize", lambda rng: {"tokens": [rng.randrange(*IDS) for _ in range(20)]}, 4),
     Kind("structured", "/v1/completions", _structured, 5, is_optional=True),
     Kind("json_schema", "/v1/chat/completions", _json_answer, 5, is_optional=True),
     Kind("tools", "/v1/chat/completions", _tools, 5, is_optional=True),
@@ -194,7 +196,7 @@ BAD = (
     render("DELETE", "/v1/completions"),
     b"NONSENSE\r\n\r\n",
 )
-WIDE = json.dumps({"prompt": list(range(300, 700)), "max_tokens": 4, "temperature": 0, "cache_salt": "%d"})
+WIDE = json.dumps({"prompt": list(range(*IDS)) * 3, "max_tokens": 4, "temperature": 0, "cache_salt": "%d"})
 """Sent by all clients at once before the rest: buffers for the largest steps are made then, not an hour later."""
 CANARIES = tuple(
     json.dumps({"prompt": prompt, "max_tokens": 24, "temperature": 0, "ignore_eos": True}).encode()

@@ -23,8 +23,8 @@ from octavo.bench.soak.watch import Reading, take_reading
 
 NUM_QUIET = 6
 WARMUP_SHARE = 0.1
-SETTLE_S = 2.0
-"""From the last client's end to a quiet reading: requests of clients that went away must be gone by then."""
+SETTLE_S, SETTLE_POLL_S = 2.0, 0.1
+"""How long, after the last client's end, requests of clients that went away may still be there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +51,18 @@ async def run_soak(
     readings: list[Reading] = []
     start_s = clock.now_s()
 
-    async def read(*, is_quiet: bool) -> None:
+    async def read(*, is_quiet: bool) -> Reading:
         if server.exit_code is not None:
             raise OctavoError(f"the server ended with {server.exit_code}:\n{server.last_log_lines()}")
-        reading = await take_reading(
+        return await take_reading(
             server.pid,
             server.port,
             at_s=clock.now_s() - start_s,
             is_quiet=is_quiet,
             num_requests=sum(load.counts.values()),
         )
+
+    def keep(reading: Reading) -> None:
         readings.append(reading)
         on_reading(reading)
 
@@ -68,10 +70,12 @@ async def run_soak(
     for due_s in quiet_times(options.duration_s):
         while (left_s := start_s + due_s - clock.now_s()) > 0:
             await asyncio.sleep(min(left_s, options.sample_s))
-            await read(is_quiet=False)
+            keep(await read(is_quiet=False))
         await load.pause()
-        await asyncio.sleep(SETTLE_S)
-        await read(is_quiet=True)
+        settled_s = clock.now_s() + SETTLE_S
+        while not (reading := await read(is_quiet=True)).is_idle and clock.now_s() < settled_s:
+            await asyncio.sleep(SETTLE_POLL_S)
+        keep(reading)
         load.resume()
     await load.stop()
     return SoakResult(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from dataclasses import asdict, dataclass
 
+from octavo.bench.server.metrics_page import sum_of
 from octavo.bench.server.usage import Usage, read_server
 from octavo.bench.soak.exchange import Request, perform, render
 
@@ -29,6 +30,11 @@ class Reading:
     """Blocks in use, of all; cached ones that nobody uses are not among them."""
     num_requests: int
     """Done by the clients so far."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is under way in the server."""
+        return not (self.num_running or self.num_waiting or self.kv_share)
 
     def as_json(self) -> dict[str, object]:
         """All fields."""
@@ -58,11 +64,4 @@ async def take_reading(pid: int, port: int, *, at_s: float, is_quiet: bool, num_
         num_waiting=waiting,
         kv_share=kv_share,
         num_requests=num_requests,
-    )
-
-
-def sum_of(text: str, name: str) -> float:
-    """The samples of one name on a page of metrics, added up."""
-    return sum(
-        float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith((name + "{", name + " "))
     )

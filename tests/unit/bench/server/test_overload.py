@@ -8,7 +8,7 @@ import pytest
 
 from octavo.bench.serve.load import LoadResult
 from octavo.bench.serve.record import RequestRecord
-from octavo.bench.server.overload import OverloadResult, make_phase
+from octavo.bench.server.overload import OverloadResult, Watched, make_phase
 from octavo.bench.server.overload_report import OverloadReport, growth_of
 from octavo.bench.server.usage import Usage
 
@@ -35,24 +35,36 @@ def refusal(*, retry_after="1", status=503):
     )
 
 
-def phase(*records, num_open=0, limit_s=None, memory=()):
+def phase(*records, num_open=0, limit_s=None, memory=(), tokens=80):
+    """Eight seconds from 2 to 10, in which the server counts `tokens`."""
     result = LoadResult(
         records=list(records), duration_s=10.0, cpu_s=0.5, num_unfinished=num_open + 7, num_open=num_open
     )
-    return make_phase(result, (2.0, 10.0), limit_s, [Usage(rss_bytes=size * MIB) for size in memory], [])
+    usages = [Usage(rss_bytes=size * MIB) for size in memory]
+    return make_phase(result, (2.0, 10.0), limit_s, Watched(usages, [], [(2.0, 100), (10.0, 100 + tokens)]))
 
 
-def test_rates_are_of_answers_that_ended_inside_the_window():
+def test_rates_are_those_of_the_window():
     found = phase(answer(1.9), answer(2.0), answer(9.9), answer(10.0))
     assert found.num_completed == 4
     assert found.completed_per_s == pytest.approx(2 / 8)
-    assert found.good_tokens_per_s == pytest.approx(20 / 8)
+    assert found.output_tokens_per_s == pytest.approx(10)
 
 
 def test_late_answers_are_completed_but_not_good():
     found = phase(answer(5.0), answer(6.0, ttft_s=3.0), limit_s=1.0)
     assert found.completed_per_s == pytest.approx(2 / 8)
-    assert found.good_per_s == pytest.approx(1 / 8)
+    assert found.good_share == pytest.approx(0.5)
+    assert found.good_tokens_per_s == pytest.approx(5)
+
+
+def test_failures_inside_the_window_are_no_good_answers():
+    failed = RequestRecord(index=0, num_prompt_tokens=4, error="broken", closed_s=4.0)
+    assert phase(answer(5.0), failed).good_share == pytest.approx(0.5)
+
+
+def test_without_two_counts_there_is_no_rate():
+    assert Watched([], [], [(1.0, 5)]).tokens_per_s == 0
 
 
 def test_refusals_are_told_from_failures_and_from_what_was_open():
@@ -73,8 +85,8 @@ def test_growth_is_the_slope_of_the_second_half():
 
 
 def test_the_report_compares_good_output_with_the_peaks():
-    peak = phase(*[answer(5.0)] * 10)
-    overload = phase(*[answer(5.0)] * 9, *[refusal()] * 90, memory=(50, 51))
+    peak = phase(answer(5.0), tokens=100)
+    overload = phase(answer(5.0), *[refusal()] * 90, memory=(50, 51), tokens=90)
     result = OverloadResult(
         probes_before_s=[0.01], peak=peak, overload=overload, probes_after_s=[0.2, 0.01], offered_per_s=12.5
     )

@@ -10,7 +10,7 @@ from octavo.bench.server.usage import Usage
 from octavo.bench.soak.plot import write_soak_png
 from octavo.bench.soak.run import NUM_QUIET, quiet_times
 from octavo.bench.soak.verdict import SoakResult, find_leaks
-from octavo.bench.soak.watch import Reading, sum_of
+from octavo.bench.soak.watch import Reading
 
 MIB = 1024 * 1024
 
@@ -80,9 +80,3 @@ def test_the_result_is_told_as_text_json_and_picture(tmp_path):
     assert found["readings"][0]["engine"]["num_fds"] == 20
     write_soak_png(result, tmp_path / "s.png", title="a soak")
     assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_samples_of_one_metric_are_added_up():
-    text = '# TYPE a gauge\na{x="1"} 2.0\na{x="2"} 3\nab 7\n'
-    assert sum_of(text, "a") == 5
-    assert sum_of(text, "ab") == 7
