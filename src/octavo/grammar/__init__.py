@@ -20,7 +20,7 @@ def make_backend(name: str, tokenizer_json: str, vocab_size: int, eos_token_ids:
     """The back end of that name for one tokenizer.
 
     tokenizer_json: the text of a tokenizer.json. vocab_size: the width of the logits. Raises ConfigError for a name
-    that is not known, LoadError for a tokenizer that cannot be used. Cost: 0.3 to 1 s, during which no other thread runs.
+    that is not known, LoadError for a tokenizer that cannot be used. Cost: 0.3 to 1 s, while no other thread runs.
     """
     if name not in BACKENDS:
         raise ConfigError([ConfigProblem("structured_outputs_backend", name, f"must be one of {', '.join(BACKENDS)}")])

@@ -1,7 +1,7 @@
 """Compiles grammars away from the thread that runs steps.
 
-Owns: a few threads (none before the first grammar, asleep when there is nothing to do), one compilation for all who wait
-for the same grammar, deadlines, the cache.
+Owns: a few threads (none before the first grammar, asleep when there is nothing to do), one compilation for all who
+wait for the same grammar, deadlines, the cache.
 Does not own: what compiling takes (the back end bounds it: a compilation that runs is not interrupted).
 Invariant: whatever goes wrong in a compilation ends as the exception of the futures that wait for it.
 """
@@ -75,7 +75,7 @@ class GrammarCompiler:
             job.waiting.append(future)
         return future
 
-    def shutdown(self) -> None:
+    def close(self) -> None:
         """Nothing more is compiled; futures that wait are cancelled."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         with self._lock:

@@ -76,6 +76,8 @@ def explain_expression(message: str) -> str | None:
     """Our words for what the library's expression parser says; None when it is about something else."""
     if "look-around" in message:
         return "look-ahead and look-behind are not supported in expressions"
+    if "lookarounds" in message:
+        return r"word boundaries (\b, \B) and anchors in the middle are not supported in expressions"
     if "backreferences" in message:
         return "back-references are not supported in expressions"
     if "Unicode propert" in message or "property not found" in message:

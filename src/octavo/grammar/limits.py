@@ -39,7 +39,11 @@ class GrammarLimits:
     max_tag_rules: int = 4_000
     """Rules a structural tag is written as."""
     max_error_searches: int = 64
-    """Compilations that look for the keyword at fault."""
+    """Compilations that look for the keyword at fault ..."""
+    max_error_search_s: float = 0.3
+    """... and their processor time."""
+    max_checked: int = 4096
+    """Constraints remembered as admitted, 16 bytes each."""
 
     initial_lexer_fuel: int = 1_000_000
     step_lexer_fuel: int = 200_000

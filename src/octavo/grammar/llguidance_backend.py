@@ -7,15 +7,18 @@ Invariants: what check admits compiles; errors never show the inside of a gramma
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import numpy as np
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
-from octavo.base.errors import GrammarError, LoadError
+from octavo.base.errors import LoadError
 from octavo.grammar.expression import check_expression
 from octavo.grammar.json_schema import prepare_schema
 from octavo.grammar.lark import expression_literal, literal, prepare_grammar
@@ -33,6 +36,29 @@ _BYTES_PER_TEXT_BYTE: Final = 400
 """Measured: at most 350 in schemas of nested arrays (docs/log.md)."""
 
 T = TypeVar("T")
+
+
+class _Schemas:
+    """The schemas of one constraint, in the form the library takes, with the options of that constraint."""
+
+    def __init__(self, limits: GrammarLimits, options: dict[str, str | bool]) -> None:
+        self._limits = limits
+        self._close_objects = bool(options.get("disable_additional_properties"))
+        self.added: list[tuple[str, dict[str, Any]]] = []
+        """(pointer, schema)."""
+        if options.get("disable_any_whitespace"):
+            self._whitespace: dict[str, str | bool] = {"whitespace_flexible": False}
+        else:
+            pattern = str(options.get("whitespace_pattern") or WHITESPACE)
+            check_expression(pattern, limits)
+            self._whitespace = {"whitespace_pattern": pattern}
+
+    def add(self, schema: object, pointer: str) -> dict[str, Any]:
+        """Raises SpecError."""
+        prepared = prepare_schema(schema, self._limits, close_objects=self._close_objects, at=pointer)
+        prepared["x-guidance"] = self._whitespace
+        self.added.append((pointer, prepared))
+        return prepared
 
 
 class LlguidanceGrammar:
@@ -66,6 +92,7 @@ class LlguidanceBackend:
     ) -> None:
         self._limits = limits or GrammarLimits()
         self._vocab_size = vocab_size
+        self._end_ids = frozenset(eos_token_ids)
         try:
             self._tokenizer = LLTokenizer(tokenizer_json, n_vocab=vocab_size, eos_token=list(eos_token_ids))
         except Exception as error:
@@ -79,9 +106,21 @@ class LlguidanceBackend:
             "|".join(re.escape(text) for text in sorted(self._special, key=len, reverse=True)) or r"(?!)"
         )
         self._native_limits = _native_limits(self._limits)
+        self._lock = threading.Lock()
+        self._checked: OrderedDict[bytes, None] = OrderedDict()
+        """Digests of constraints that were admitted last."""
 
     def check(self, spec: GrammarSpec) -> None:
+        digest = hashlib.blake2b(repr(spec).encode(), digest_size=16).digest()
+        with self._lock:
+            if digest in self._checked:
+                self._checked.move_to_end(digest)
+                return
         self.compile(spec)
+        with self._lock:
+            self._checked[digest] = None
+            if len(self._checked) > self._limits.max_checked:
+                self._checked.popitem(last=False)
 
     def compile(self, spec: GrammarSpec) -> LlguidanceGrammar:
         try:
@@ -93,62 +132,53 @@ class LlguidanceBackend:
         num_bytes = len(spec.text.encode())
         if num_bytes > self._limits.max_bytes:
             raise SpecError(f"has {num_bytes} bytes, at most {self._limits.max_bytes} are taken")
-        options = dict(spec.options)
-        if spec.kind == "json":
-            text = self._schema_text(spec.text, options)
-        elif spec.kind == "regex":
-            check_expression(spec.text, self._limits)
-            text = LLMatcher.grammar_from_lark(f"start: {expression_literal(spec.text)}")
-        elif spec.kind == "choice":
-            text = LLMatcher.grammar_from_lark(self._choice_lark(spec.text))
-        elif spec.kind == "grammar":
-            text = LLMatcher.grammar_from_lark(prepare_grammar(spec.text, self._limits))
-        elif spec.kind == "structural_tag":
-            text = LLMatcher.grammar_from_lark(self._tag_lark(spec.text, options))
-        else:
-            raise SpecError(f"the kind {spec.kind!r} is not known")
+        schemas = _Schemas(self._limits, dict(spec.options))
+        text = self._translate(spec, schemas)
         native = self._build(text)
         if native.is_error():
-            raise SpecError(explain(native.get_error()))
-        return self._tried(native, text)
+            raise self._fault(native.get_error(), schemas)
+        # The first mask shows what nothing can satisfy, and what is too much for one step.
+        pristine = _guarded(native.deep_copy)
+        mask = np.empty((self._vocab_size + 31) // 32, np.int32)
+        _guarded(lambda: native.unsafe_compute_mask_ptr(mask.ctypes.data, mask.nbytes))
+        if native.is_error():
+            raise SpecError(explain(native.get_error()), "" if spec.kind == "json" else None)
+        matcher = LlguidanceMatcher(pristine, self._vocab_size, self._end_ids, self._limits)
+        return LlguidanceGrammar(matcher, _BYTES_PER_GRAMMAR + _BYTES_PER_TEXT_BYTE * len(text))
 
-    def _tried(self, native: LLMatcher, text: str) -> LlguidanceGrammar:
-        """The first mask shows what never can be satisfied and what is too much for one step."""
-        pristine = LlguidanceMatcher(native, self._vocab_size, self._limits)
-        try:
-            pristine.fork().fill_mask(np.empty((self._vocab_size + 31) // 32, np.int32))
-        except GrammarError as error:
-            raise SpecError(f"cannot be followed: {error}") from error
-        return LlguidanceGrammar(pristine, _BYTES_PER_GRAMMAR + _BYTES_PER_TEXT_BYTE * len(text))
+    def _translate(self, spec: GrammarSpec, schemas: _Schemas) -> str:
+        """The constraint as the library takes it."""
+        match spec.kind:
+            case "json":
+                return _schema_grammar(schemas.add(_load_json(spec.text, self._limits), ""))
+            case "regex":
+                check_expression(spec.text, self._limits)
+                lark = f"start: {expression_literal(spec.text)}"
+            case "choice":
+                lark = self._choice_lark(spec.text)
+            case "grammar":
+                lark = prepare_grammar(spec.text, self._limits)
+            case "structural_tag":
+                document = _load_json(spec.text, self._limits)
+                lark = tags_to_lark(document, self._split, schemas.add, self._limits)
+        text: str = LLMatcher.grammar_from_lark(lark)
+        return text
 
     def _build(self, text: str) -> LLMatcher:
         return _guarded(lambda: LLMatcher(self._tokenizer, text, log_level=0, limits=self._native_limits))
 
-    def _schema_text(self, text: str, options: dict[str, Any]) -> str:
-        schema = prepare_schema(
-            _load_json(text, self._limits),
-            self._limits,
-            close_objects=bool(options.get("disable_additional_properties")),
-        )
-        whitespace = self._whitespace(options)
-        grammar = _schema_grammar(schema, whitespace)
-        message = self._error_of(schema, whitespace)
-        if message is not None:
-            search = FaultSearch(schema, lambda part: self._error_of(part, whitespace), self._limits.max_error_searches)
-            raise search.find(message)
-        return grammar
+    def _fault(self, message: str, schemas: _Schemas) -> SpecError:
+        """What the library refuses, with its place where it is in a schema."""
+        search = FaultSearch(self._error_of, self._limits)
+        for pointer, schema in schemas.added:
+            problem = search.find(schema)
+            if problem is not None:
+                return SpecError(problem.problem, pointer + (problem.pointer or ""))
+        return SpecError(explain(message))
 
-    def _error_of(self, schema: dict[str, Any], whitespace: dict[str, Any]) -> str | None:
-        native = self._build(_schema_grammar(schema, whitespace))
+    def _error_of(self, schema: dict[str, Any]) -> str | None:
+        native = self._build(_schema_grammar(schema))
         return str(native.get_error()) if native.is_error() else None
-
-    def _whitespace(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The library's options for what may stand between the tokens of JSON."""
-        if options.get("disable_any_whitespace"):
-            return {"whitespace_flexible": False}
-        pattern = options.get("whitespace_pattern") or WHITESPACE
-        check_expression(pattern, self._limits)
-        return {"whitespace_pattern": pattern}
 
     def _choice_lark(self, text: str) -> str:
         choices = json.loads(text)
@@ -157,23 +187,6 @@ class LlguidanceBackend:
                 raise SpecError(f"has more than {self._limits.max_literal_bytes} bytes", child("", index))
         # One terminal: its alternatives are one automaton, not items of the parser.
         return f"start: TEXT\nTEXT: {' | '.join(map(literal, choices))}"
-
-    def _tag_lark(self, text: str, options: dict[str, Any]) -> str:
-        whitespace = self._whitespace(options)
-        close_objects = bool(options.get("disable_additional_properties"))
-
-        def prepare(schema: object, pointer: str) -> dict[str, Any]:
-            prepared = prepare_schema(schema, self._limits, close_objects=close_objects, at=pointer)
-            message = self._error_of(prepared, whitespace)
-            if message is not None:
-                search = FaultSearch(
-                    prepared, lambda part: self._error_of(part, whitespace), self._limits.max_error_searches
-                )
-                problem = search.find(message)
-                raise SpecError(problem.problem, pointer + (problem.pointer or ""))
-            return {**prepared, "x-guidance": whitespace}
-
-        return tags_to_lark(_load_json(text, self._limits), self._split, prepare, self._limits)
 
     def _split(self, text: str) -> list[str | int]:
         """A marker as text and ids of special tokens."""
@@ -187,8 +200,8 @@ class LlguidanceBackend:
         return [*pieces, text[position:]] if position < len(text) else pieces
 
 
-def _schema_grammar(schema: dict[str, Any], whitespace: dict[str, Any]) -> str:
-    text: str = _guarded(lambda: LLMatcher.grammar_from_json_schema(json.dumps({**schema, "x-guidance": whitespace})))
+def _schema_grammar(schema: dict[str, Any]) -> str:
+    text: str = _guarded(lambda: LLMatcher.grammar_from_json_schema(json.dumps(schema)))
     return text
 
 

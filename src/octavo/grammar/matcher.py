@@ -7,7 +7,7 @@ Does not own: compiling (llguidance_backend.py).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -28,10 +28,15 @@ def is_panic(error: BaseException) -> bool:
 class LlguidanceMatcher:
     """A Matcher (interface.py). Not for several threads at once."""
 
-    __slots__ = ("_cpu_left_s", "_failure", "_limits", "_native", "_num_words", "_vocab_size")
+    __slots__ = ("_cpu_left_s", "_end_ids", "_failure", "_is_ended", "_limits", "_native", "_num_words", "_vocab_size")
 
-    def __init__(self, native: LLMatcher, vocab_size: int, limits: GrammarLimits) -> None:
+    def __init__(
+        self, native: LLMatcher, vocab_size: int, end_token_ids: Collection[int], limits: GrammarLimits
+    ) -> None:
         self._native = native
+        self._end_ids = end_token_ids
+        self._is_ended = False
+        """An end token was accepted: the library, which may refuse it, was not told."""
         self._vocab_size = vocab_size
         self._num_words = (vocab_size + 31) // 32
         self._limits = limits
@@ -46,15 +51,24 @@ class LlguidanceMatcher:
     @property
     def is_complete(self) -> bool:
         self._check_alive()
-        return self._call(self._native.is_stopped)
+        return self._is_ended or self._call(self._native.is_stopped)
 
     def accept(self, token_ids: Sequence[int]) -> None:
         self._check_alive()
-        for token_id in token_ids:
+        told = list(token_ids)
+        for token_id in told:
             if not 0 <= token_id < self._vocab_size:
                 self._fail(f"token {token_id} is none of the vocabulary's {self._vocab_size}")
-        if not self._timed(lambda: self._native.consume_tokens(list(token_ids)), len(token_ids)):
+        ending = bool(told) and told[-1] in self._end_ids
+        if ending:
+            told.pop()
+        if self._is_ended and token_ids:
+            self._fail("it has ended")
+        if told and not self._timed(lambda: self._native.consume_tokens(told), len(told)):
             self._fail(self._reason())
+        if ending and not self._call(self._native.is_accepting):
+            self._fail("it may not end there")
+        self._is_ended = ending
 
     def fill_mask(self, out: npt.NDArray[np.int32]) -> None:
         self._check_alive()
@@ -74,12 +88,16 @@ class LlguidanceMatcher:
 
     def rollback(self, num_tokens: int) -> None:
         self._check_alive()
+        if num_tokens and self._is_ended:
+            self._is_ended = False
+            num_tokens -= 1
         if num_tokens and not self._call(lambda: self._native.rollback(num_tokens)):
             self._fail(self._reason())
 
     def fork(self) -> LlguidanceMatcher:
         self._check_alive()
-        copy = LlguidanceMatcher(self._call(self._native.deep_copy), self._vocab_size, self._limits)
+        copy = LlguidanceMatcher(self._call(self._native.deep_copy), self._vocab_size, self._end_ids, self._limits)
+        copy._is_ended = self._is_ended
         copy._cpu_left_s = self._cpu_left_s
         return copy
 

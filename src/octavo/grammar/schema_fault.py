@@ -6,16 +6,20 @@ Does not own: compiling (the caller's).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, Final
+from urllib.parse import quote, unquote
 
 from octavo.grammar.expression import explain_expression
 from octavo.grammar.json_schema import DEFINITIONS, inner_schemas
+from octavo.grammar.limits import GrammarLimits
 from octavo.grammar.problem import SpecError, child
 
 ErrorOf = Callable[[dict[str, Any]], str | None]
 """A schema -> the library's message, None when it compiles."""
 
+_OUTERMOST: Final = ("$schema", "$id", "x-guidance")
 _REWORDED: Final = (
     ("oneOf constraints are not supported", "oneOf is supported only where no value can match two of its schemas; "
      "give each a required property with a const of its own, or use anyOf"),
@@ -30,6 +34,10 @@ _REWORDED: Final = (
     ("minProperties", "minProperties and maxProperties are supported only where all properties are required"),
     ("maxProperties", "minProperties and maxProperties are supported only where all properties are required"),
     ("NoExtension", "no text can satisfy this"),
+    ("Too many items", "is more than the limits of one step allow"),
+    ("Current row", "is more than the limits of one step allow"),
+    ("too many expressions", "is more than the limits of one step allow"),
+    ("unknown special token", "names a special token that the tokenizer does not have"),
 )  # fmt: skip
 
 
@@ -41,33 +49,38 @@ def explain(message: str) -> str:
     for part, words in _REWORDED:
         if part in message:
             return words
-    return f"cannot be enforced: {message.splitlines()[0] if message else 'no reason is given'}"
-
-
-def without_trail(message: str | None) -> str | None:
-    """The message without the references that led to it, so that it is the same seen from anywhere."""
-    return None if message is None else message.partition("\n  while processing")[0]
+    return f"cannot be followed: {message.splitlines()[0] if message else 'no reason is given'}"
 
 
 class FaultSearch:
-    """Narrows down which part of a schema cannot be compiled, with a bounded number of compilations."""
+    """Narrows down which part of a schema cannot be compiled, with bounded work over all schemas it is asked about."""
 
-    def __init__(self, schema: dict[str, Any], error_of: ErrorOf, max_searches: int) -> None:
-        self._schema = schema
+    def __init__(self, error_of: ErrorOf, limits: GrammarLimits) -> None:
         self._error_of = error_of
-        self._num_left = max_searches
-        self._rooted = {
-            keyword: _rebase(value) for keyword, value in schema.items() if keyword not in ("$schema", "$id")
-        }
+        self._num_left = limits.max_error_searches
+        self._end_s = time.thread_time() + limits.max_error_search_s
+        self._rooted: dict[str, Any] = {}
         """The schema as a definition inside of another one."""
+        self._options: dict[str, Any] = {}
+        """What only the outermost schema says."""
 
-    def find(self, message: str) -> SpecError:
-        """The fault that `message` is about."""
-        message = without_trail(message) or ""
-        pointer, node = "", self._schema
-        while (inner := self._failing_part(pointer, node, message)) is not None:
-            pointer, node = inner
-        keyword = self._failing_keyword(pointer, node)
+    def find(self, schema: dict[str, Any]) -> SpecError | None:
+        """The fault of this schema; None when it has none, or the work is used up."""
+        self._options = {name: schema[name] for name in _OUTERMOST if name in schema}
+        self._rooted = {name: _rebase(value) for name, value in schema.items() if name not in _OUTERMOST}
+        message = self._message(schema)
+        if message is None:
+            return None
+        pointer, node, keyword = "", schema, None
+        seen: set[str] = set()
+        while pointer not in seen:
+            seen.add(pointer)
+            while (inner := self._failing_part(pointer, node, message)) is not None:
+                pointer, node = inner
+            keyword = self._failing_keyword(node)
+            if keyword == "$ref" and node["$ref"].startswith("#/"):
+                # What is referred to is at fault, wherever it is referred to from.
+                pointer, node, keyword = unquote(node["$ref"][1:]), _at(schema, node["$ref"][1:]), None
         return SpecError(explain(message), pointer if keyword is None else child(pointer, keyword))
 
     def _failing_part(self, pointer: str, node: dict[str, Any], message: str) -> tuple[str, dict[str, Any]] | None:
@@ -80,25 +93,39 @@ class FaultSearch:
                 return where, inner
         return None
 
-    def _failing_keyword(self, pointer: str, node: dict[str, Any]) -> str | None:
+    def _failing_keyword(self, node: dict[str, Any]) -> str | None:
         """The keyword without which the rest compiles."""
         for keyword in node:
-            if keyword in DEFINITIONS or keyword in ("$schema", "$id", "type"):
+            if keyword in DEFINITIONS or keyword in (*_OUTERMOST, "type"):
                 continue
-            rest = {name: _rebase(value) for name, value in node.items() if name not in (keyword, "$schema", "$id")}
-            if self._num_left > 0 and self._message({"$defs": {"root": self._rooted}, "allOf": [rest]}) is None:
+            rest = {name: _rebase(value) for name, value in node.items() if name not in (keyword, *_OUTERMOST)}
+            wrapped = {**self._options, "$defs": {"root": self._rooted}, "allOf": [rest]}
+            if self._has_work_left() and self._message(wrapped) is None:
                 return keyword
         return None
 
     def _message_at(self, pointer: str) -> str | None:
-        return self._message({"$defs": {"root": self._rooted}, "$ref": f"#/$defs/root{pointer}"})
+        wrapped = {**self._options, "$defs": {"root": self._rooted}, "$ref": f"#/$defs/root{quote(pointer)}"}
+        return self._message(wrapped)
 
     def _message(self, schema: dict[str, Any]) -> str | None:
-        if self._num_left <= 0:
+        if not self._has_work_left():
             return None
         self._num_left -= 1
-        dialect = {"$schema": self._schema["$schema"]} if "$schema" in self._schema else {}
-        return without_trail(self._error_of({**dialect, **schema}))
+        message = self._error_of(schema)
+        # The references that led there differ with where it is seen from.
+        return None if message is None else message.partition("\n  while processing")[0]
+
+    def _has_work_left(self) -> bool:
+        return self._num_left > 0 and time.thread_time() < self._end_s
+
+
+def _at(schema: Any, pointer: str) -> dict[str, Any]:
+    """What a checked reference points to."""
+    for step in unquote(pointer).split("/")[1:]:
+        step = step.replace("~1", "/").replace("~0", "~")
+        schema = schema[int(step)] if isinstance(schema, list) else schema[step]
+    return schema if isinstance(schema, dict) else {}
 
 
 def _rebase(value: object) -> object:
