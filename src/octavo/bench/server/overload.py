@@ -21,7 +21,6 @@ from octavo.base.errors import OctavoError
 from octavo.bench.samples import RandomShape, Sample, draw_random
 from octavo.bench.serve.arrivals import ArrivalOptions, draw_arrivals
 from octavo.bench.serve.load import LoadResult
-from octavo.bench.serve.record import RequestRecord
 from octavo.bench.serve.sender import ask
 from octavo.bench.server.load import BatchLoad
 from octavo.bench.server.metrics_page import sum_of
@@ -31,6 +30,7 @@ from octavo.bench.server.usage import Usage, read_server
 LEAD_SHARE = 0.25
 """Part of a phase, at its start, that is in no rate."""
 RANGE_RATIO = 0.5
+PROBE_AGAIN_S, PROBE_TIMEOUT_S = 0.01, 60.0
 NUM_PROMPTS = 256
 """Prompts that are drawn; the first tokens of each request are its own, so that no prefix is cached."""
 
@@ -114,7 +114,7 @@ class OverloadResult:
     peak: Phase
     overload: Phase
     probes_after_s: list[float]
-    """The same, right after the overload."""
+    """The same, right after the overload; the first counts from when the clients went away, refusals included."""
     offered_per_s: float
 
 
@@ -217,13 +217,19 @@ def make_phase(
 
 
 async def _probe(load: BatchLoad, options: OverloadOptions, *, seed: int) -> list[float]:
-    """TTFT of single requests, one after the other. Raises OctavoError when one fails."""
+    """TTFT of single requests, one after the other; refusals are asked again, and count. Raises OctavoError."""
+    clock = MonotonicClock()
     found_s = []
     for sample in _draw(options, options.num_probes, seed=seed):
-        record: RequestRecord = await load.send(Sample(sample.prompt_token_ids, 4))
-        if not record.is_success:
-            raise OctavoError(f"a single request failed: {record.error}")
-        found_s.append(record.ttft_s)
+        started_s = clock.now_s()
+        while True:
+            record = await load.send(Sample(sample.prompt_token_ids, 4))
+            if record.is_success:
+                break
+            if record.status not in (429, 503) or clock.now_s() - started_s > PROBE_TIMEOUT_S:
+                raise OctavoError(f"a single request failed: {record.error}")
+            await asyncio.sleep(PROBE_AGAIN_S)
+        found_s.append(record.start_s + record.ttft_s - started_s)
     return found_s
 
 
