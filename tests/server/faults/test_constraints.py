@@ -1,0 +1,74 @@
+"""Grammars that cost: many of them, slow ones, clients that do not wait for them."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import time
+
+from fakes.bad_requests import CHAT
+from fakes.fault_suite import MIB, leave
+
+
+def test_s57_many_grammars_leave_no_memory_behind(suite):
+    def ask(number):
+        schema = {"type": "object", "properties": {f"name_{number}": {"type": "integer"}}}
+        answer = suite.server.completion(structured_outputs={"json": schema}, max_tokens=1)
+        assert answer.status == 200, answer.body
+
+    with suite.case(), concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(ask, range(350)))  # as many as are kept, and more
+        before = suite.server.rss_bytes
+        list(pool.map(ask, range(350, 550)))
+        assert suite.server.rss_bytes - before < 12 * MIB
+
+
+def nested(depth):
+    """Two ways to go on at each level."""
+    if depth == 0:
+        return {"type": "string", "pattern": "(a|aa){1,60}b?"}
+    kinds = [
+        {"type": "object", "properties": {"k": {"const": name}, "v": nested(depth - 1)}, "required": ["k", "v"]}
+        for name in ("left", "right")
+    ]
+    return {"oneOf": kinds}
+
+
+def test_f03_clients_that_leave_slow_grammars_leave_nothing_running(suite):
+    with suite.case() as canary, concurrent.futures.ThreadPoolExecutor(8) as pool:
+        bodies = [
+            {"prompt": "a", "max_tokens": 400, "structured_outputs": {"json": nested(7) | {"title": f"t{number}"}}}
+            for number in range(8)
+        ]
+
+        def go(body):
+            with contextlib.suppress(TimeoutError):
+                leave(suite.server, body, after_s=1.0)
+
+        list(pool.map(go, bodies))
+        suite.check_idle()
+        # Idle again in the strict sense: processor time stands still.
+        time.sleep(1.0)
+        assert suite.server.get("/health").seconds < 1.0
+        assert canary.wrong == []
+
+
+def test_constraints_of_all_kinds_beside_each_other_disturb_nobody(suite):
+    bodies = [
+        {"structured_outputs": {"regex": "[ab]{1,20}"}},
+        {"structured_outputs": {"choice": ["x", "y"]}},
+        {"response_format": {"type": "json_object"}},
+        {"structured_outputs": {"regex": "(a|aa)*c"}},
+        {},
+    ]
+
+    def ask(body):
+        messages = [{"role": "user", "content": "hi"}]
+        return suite.server.post(CHAT, {"messages": messages, "max_tokens": 24, "seed": 1} | body)
+
+    with suite.case(), concurrent.futures.ThreadPoolExecutor(10) as pool:
+        first = list(pool.map(ask, bodies * 4))
+        again = list(pool.map(ask, bodies))
+    assert {answer.status for answer in first + again} == {200}
+    for index, answer in enumerate(again):
+        assert {other.text for other in first[index :: len(bodies)]} == {answer.text}
