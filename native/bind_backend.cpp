@@ -278,6 +278,7 @@ void bind_backend(nb::module_& m) {
         }
     });
     m.def("runnable_isa_levels", &runnable_levels);
+    m.def("test_isa_levels", &test_levels);
     bind_storage(m);
     bind_blocks(m);
     nb::class_<backend> ops(m, "Backend");

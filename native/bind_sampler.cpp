@@ -25,7 +25,7 @@ using values = array<float, 1>;
 struct row_lists {
     std::vector<std::tuple<int64_t, ids, ids>> history;
     std::vector<std::tuple<int64_t, ids, values>> bias;
-    std::vector<std::tuple<int64_t, ids>> allowed, logprob_ids;
+    std::vector<std::tuple<int64_t, ids>> allowed, allowed_bits, logprob_ids;
 };
 
 std::span<const int32_t> checked_ids(const ids& list, int64_t v, const char* name) {
@@ -56,6 +56,12 @@ void attach_lists(std::vector<sample_row>& rows, const row_lists& lists, int64_t
     for (const auto& [row, token_ids] : lists.allowed) {
         rows.at(static_cast<size_t>(row)).has_allowed = true;
         rows.at(static_cast<size_t>(row)).allowed_ids = checked_ids(token_ids, v, "allowed");
+    }
+    for (const auto& [row, bits] : lists.allowed_bits) {
+        shape_check check("sample");
+        check.bind("ceil(V / 32)", (v + 31) / 32, "logits");
+        check.bind("ceil(V / 32)", static_cast<int64_t>(bits.size()), "allowed_bits");
+        rows.at(static_cast<size_t>(row)).allowed_bits = bits.data();
     }
     for (const auto& [row, token_ids] : lists.logprob_ids) {
         rows.at(static_cast<size_t>(row)).has_logprob_ids = true;
@@ -130,14 +136,14 @@ nb::tuple sample(backend& self, const array<float, 2>& logits, const row_scalars
         sampled = sample_rows(self, logits.data(), v, rows);
     }
     std::vector<int32_t> token_ids;
-    std::vector<uint8_t> finite;
+    std::vector<uint8_t> outcomes;
     nb::list described;
     for (const sampled_row& row : sampled) {
         token_ids.push_back(row.token_id);
-        finite.push_back(row.is_valid);
+        outcomes.push_back(static_cast<uint8_t>(row.outcome));
         described.append(described_as_tuple(row.described));
     }
-    return nb::make_tuple(to_numpy(token_ids), to_numpy(finite), nb::tuple(described));
+    return nb::make_tuple(to_numpy(token_ids), to_numpy(outcomes), nb::tuple(described));
 }
 
 }  // namespace
@@ -161,7 +167,10 @@ void bind_sampler(nb::module_& m) {
         .def_rw("history", &row_lists::history)
         .def_rw("bias", &row_lists::bias)
         .def_rw("allowed", &row_lists::allowed)
+        .def_rw("allowed_bits", &row_lists::allowed_bits)
         .def_rw("logprob_ids", &row_lists::logprob_ids);
+    m.attr("NOT_FINITE") = static_cast<int>(sample_outcome::not_finite);
+    m.attr("EXHAUSTED") = static_cast<int>(sample_outcome::exhausted);
     m.def("sample", sample, "ops"_a, "logits"_a.noconvert(), "scalars"_a, "lists"_a);
     m.def(
         "token_logprobs",

@@ -1,52 +1,12 @@
-// attention, inner part: the rows of one row block against the keys of one partition.
+// attention by vectors: the products of some rows of q with the keys and values of one partition.
 //
-// scores = q . k -> weights = exp(score - maximum), hidden keys 0 -> partial = sum of weight * value, maximum, sum.
-// What makes a row's bits its own is written in attention.cpp.
+// Queries are packed as row blocks [D units][r][unit].
 #pragma once
 
-#include "kernels.h"
-#include "math.h"
+#include "attention_block.h"
 #include "tile.h"
 
 namespace octavo::OCTAVO_LEVEL {
-
-constexpr int64_t kMaxStretch = 32;  // tokens that are scored together: these, or a block if that is smaller
-constexpr float kLowest = -3.0e38f;  // below any score; finite, so that differences are never inf - inf
-
-// Memory of one thread, cut from its scratch.
-template <class Element>
-struct workspace {
-    Element* queries;  // row blocks [D units][r][unit]
-    float* scores;     // [kMaxTileRows][kPartition]
-    Element* weights;  // [kMaxTileRows][kPartition]
-    float* partial;    // [kMaxTileRows][Dp + 2]: values, maximum, sum
-    float* running;    // [rows][Dp + 2]
-};
-
-// The rows of one row block against one partition.
-template <class Element>
-struct row_block {
-    const attention_params& p;
-    const attention_tile& tile;
-    const workspace<Element>& space;
-    int64_t first_row, num_rows;
-    int64_t partition_start;  // absolute position
-    int64_t stretch_size;
-    int64_t first_stretch, last_stretch;
-    int64_t num_keys;  // of the partition, up to the last that some row sees
-
-    int64_t position(int64_t row) const {
-        return tile.first_position + (first_row + row) / (p.num_heads / p.layout.num_kv_heads);
-    }
-    int64_t first_key(int64_t row) const {  // within the partition
-        return p.window > 0 ? max_of(0, position(row) - p.window + 1 - partition_start) : 0;
-    }
-    const char* block_of(int64_t stretch, int64_t& offset) const {
-        const int64_t at = partition_start + stretch * stretch_size;
-        offset = at % p.layout.block_size;
-        return p.cache + tile.block_table[at / p.layout.block_size] * p.layout.block_bytes;
-    }
-};
 
 // scores[r][key] = q . k
 template <class Element, int kRows, int kVectors>
@@ -71,39 +31,6 @@ static void score(const row_block<Element>& b) {
             }
         }
     }
-}
-
-// Scores of one row -> weights, their maximum score and their sum.
-template <class Element>
-static void weigh(const row_block<Element>& b, int64_t row) {
-    float* const scores = b.space.scores + row * kPartition;
-    Element* const weights = b.space.weights + row * kPartition;
-    const int64_t first = b.first_stretch * b.stretch_size, last = b.last_stretch * b.stretch_size;
-    const int64_t first_seen = b.first_key(row);
-    const int64_t last_seen = b.position(row) + 1 - b.partition_start;
-    const vf scale = broadcast(b.p.scale), cap = broadcast(b.p.softcap);
-    vf highest = broadcast(kLowest);
-    for (int64_t key = first; key < last; key += kLanes) {
-        vf value = load(scores + key) * scale;
-        if (b.p.softcap > 0) value = softcap_of(value, cap);
-        if (key < first_seen || key + kLanes > last_seen) {
-            const vi keys = add(lane_numbers(), broadcast(static_cast<int32_t>(key)));
-            const vm hidden = either(is_less(keys, broadcast(static_cast<int32_t>(first_seen))),
-                                     is_less(broadcast(static_cast<int32_t>(last_seen - 1)), keys));
-            value = select(hidden, broadcast(-__builtin_inff()), value);
-        }
-        store(scores + key, value);
-        highest = maximum(highest, value);
-    }
-    const float maximum_score = max_lane(highest);
-    vf sum = broadcast(0.0f);
-    for (int64_t key = first; key < last; key += kLanes) {
-        store_elements(weights + key, exp_of(load(scores + key) - broadcast(maximum_score)));
-        sum = sum + load_elements(weights + key);
-    }
-    float* const out = b.space.partial + row * (b.p.layout.head_dim_padded + 2) + b.p.layout.head_dim_padded;
-    out[0] = maximum_score;
-    out[1] = sum_lanes(sum);
 }
 
 // The last key of an odd number: the upper half of each pair of values belongs to no key of this sequence.
@@ -158,11 +85,37 @@ static void attend_rows(const row_block<Element>& b) {
     gather_values<Element, kRows>(b);
 }
 
-template <class Element, int kRows = kMaxTileRows>
-struct attend_by_rows {
-    static void run(const row_block<Element>& b) {
+template <class Element>
+struct vector_rows {
+    using element = Element;
+    static constexpr int64_t kMaxRows = kMaxTileRows;
+
+    static int64_t query_bytes(const attention_params& p, int64_t rows) {
+        return rows * p.layout.head_dim * static_cast<int64_t>(sizeof(Element));
+    }
+
+    static void pack(const attention_params& p, const attention_tile& tile, Element* queries) {
+        const int64_t heads = p.num_heads / p.layout.num_kv_heads;
+        const int64_t rows = tile.num_tokens * heads, num_blocks = ceil_div(rows, kMaxRows);
+        const int64_t units = p.layout.head_dim / unit_of<Element>::kElements;
+        using unit = typename unit_of<Element>::scalar;
+        for (int64_t block = 0; block < num_blocks; ++block) {
+            const int64_t first = block_start(rows, num_blocks, block);
+            const int64_t count = block_start(rows, num_blocks, block + 1) - first;
+            auto* const target = reinterpret_cast<unit*>(queries) + first * units;
+            for (int64_t r = 0; r < count; ++r) {
+                const int64_t token = tile.first_token + (first + r) / heads;
+                const int64_t head = tile.kv_head * heads + (first + r) % heads;
+                const auto* const q = static_cast<const unit*>(p.q) + (token * p.num_heads + head) * units;
+                for (int64_t i = 0; i < units; ++i) target[i * count + r] = load_unit(q + i);
+            }
+        }
+    }
+
+    template <int kRows = kMaxRows>
+    static void attend(const row_block<Element>& b) {
         if (b.num_rows == kRows) return attend_rows<Element, kRows>(b);
-        if constexpr (kRows > 1) attend_by_rows<Element, kRows - 1>::run(b);
+        if constexpr (kRows > 1) attend<kRows - 1>(b);
     }
 };
 

@@ -6,6 +6,7 @@
 // One text: see tile.h; the bias is added last.
 #include "kernels.h"
 #include "linear_finish.h"
+#include "linear_unit.h"
 #include "tile.h"
 
 namespace octavo::OCTAVO_LEVEL {
@@ -72,22 +73,17 @@ template <class Element>
 void linear(const linear_params& p, int64_t unit) {
     using scalar = typename unit_of<Element>::scalar;
     const int64_t units = p.k / unit_of<Element>::kElements;
-    const int64_t num_panels = ceil_div(p.n, kPanelColumns);
-    const int64_t panel_groups = ceil_div(num_panels, p.panels_per_unit);
-    const int64_t first_panel = unit % panel_groups * p.panels_per_unit;
-    const int64_t last_panel = min_of(first_panel + p.panels_per_unit, num_panels);
-    const int64_t first_block = unit / panel_groups * p.blocks_per_unit;
-    const int64_t last_block = min_of(first_block + p.blocks_per_unit, p.num_blocks);
-    for (int64_t panel = first_panel; panel < last_panel; ++panel) {
+    const linear_unit work = unit_of_product(p, unit);
+    for (int64_t panel = work.first_panel; panel < work.last_panel; ++panel) {
         const auto* const w = static_cast<const scalar*>(p.panels) + panel * units * kPanelColumns;
         const scalar* const next = w + units * kPanelColumns;
-        const bool has_next = panel + 1 < last_panel && last_block - first_block > 1;
-        for (int64_t block = first_block; block < last_block; ++block) {
+        const bool has_next = panel + 1 < work.last_panel && work.last_block - work.first_block > 1;
+        for (int64_t block = work.first_block; block < work.last_block; ++block) {
             const int64_t row = block_start(p.rows, p.num_blocks, block);
             const int64_t count = block_start(p.rows, p.num_blocks, block + 1) - row;
             const auto* const x = static_cast<const scalar*>(p.x) + row * units;
             // A pass asks for half a panel of the next: from its second pass on, the panel is in the second cache.
-            const int64_t pass = block - first_block;
+            const int64_t pass = block - work.first_block;
             const bool asks = has_next && pass < kPassesAhead;
             const scalar* const ahead = asks ? next + pass * units * kUnitsAhead : w;
             panel_by_rows<Element>::find(count)(

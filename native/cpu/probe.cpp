@@ -1,5 +1,6 @@
-// probe: reading memory as fast as this level can, the yardstick of kernels that stream.
+// probe: reading memory, and multiplying in registers, as fast as this level can: the yardsticks of the other kernels.
 #include "kernels.h"
+#include "tile.h"
 
 namespace octavo::OCTAVO_LEVEL {
 
@@ -17,5 +18,29 @@ float read_memory(const float* data, int64_t count) {
     }
     return sum_lanes((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
+
+// As many chains of sums as linear keeps, from operands that stay in registers. Returns the operations done.
+template <class Element>
+int64_t multiply_in_registers(int64_t num_turns, float* in_out) {
+    using unit = typename unit_of<Element>::scalar;
+    vf acc[kMaxTileRows][2];
+    for (auto& row : acc) row[0] = row[1] = broadcast(0.0f);
+    unit x;
+    std::memcpy(&x, in_out, sizeof x);  // not a constant, or the products would be
+    const auto w = broadcast(x);
+    for (int64_t turn = 0; turn < num_turns; ++turn) {
+        for (auto& row : acc) {
+            row[0] = accumulate(row[0], w, x);
+            row[1] = accumulate(row[1], w, x);
+        }
+    }
+    vf sum = broadcast(0.0f);
+    for (const auto& row : acc) sum = sum + (row[0] + row[1]);
+    *in_out = sum_lanes(sum);
+    return num_turns * kMaxTileRows * 2 * kLanes * unit_of<Element>::kElements * 2;
+}
+
+template int64_t multiply_in_registers<float>(int64_t, float*);
+template int64_t multiply_in_registers<bfloat16>(int64_t, float*);
 
 }  // namespace octavo::OCTAVO_LEVEL

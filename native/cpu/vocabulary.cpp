@@ -1,4 +1,4 @@
-// Passes over one row of logits [V]: maximum, log-sum-exp, ranks, tempering, weights, maxima of groups.
+// Passes over one row of logits [V]: maximum, log-sum-exp, ranks, masks, tempering, weights, maxima of groups.
 //
 // Ties go to the lowest id. The log-sum-exp adds exponentials within partitions of kVocabPartition, then the partitions
 // in ascending order, so that it does not depend on how a row is shared out.
@@ -101,6 +101,28 @@ void divide_row(float* logits, int64_t v, float divisor) {
     int64_t i = 0;
     for (; i + kLanes <= v; i += kLanes) store(logits + i, load(logits + i) / broadcast(divisor));
     for (; i < v; ++i) logits[i] /= divisor;
+}
+
+void mask_row(const int32_t* bits, int64_t v, float* logits) {
+    const float nothing = -__builtin_inff();
+    const vi zero = broadcast(0);
+    int32_t lane_bits[kLanes];  // bit j for lane j
+    for (int lane = 0; lane < kLanes; ++lane) lane_bits[lane] = 1 << lane;
+    const vi own_bit = load(lane_bits);
+    for (int64_t start = 0; start < v; start += 32) {
+        const auto word = static_cast<uint32_t>(bits[start / 32]);
+        const int64_t stop = min_of(start + 32, v);
+        if (word == 0xffffffffu) continue;
+        int64_t i = start;
+        for (; i + kLanes <= stop; i += kLanes) {
+            const vi part = broadcast(static_cast<int32_t>(word >> (i - start)));
+            const vm is_allowed = is_less(zero, bit_and(part, own_bit));
+            store(logits + i, select(is_allowed, load(logits + i), broadcast(nothing)));
+        }
+        for (; i < stop; ++i) {
+            if (!(word >> (i - start) & 1)) logits[i] = nothing;
+        }
+    }
 }
 
 void weigh_row(const float* logits, int64_t v, float maximum, float* weights) {

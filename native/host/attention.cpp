@@ -2,7 +2,7 @@
 //
 // A tile is some consecutive queries of a sequence and one kv head. When tiles are too few to keep the threads busy
 // (one long sequence that decodes), their partitions of keys are units, and a second pass combines them; both ways give
-// the same bits (cpu/attention.cpp).
+// the same bits (cpu/attention_partitions.h).
 #include <algorithm>
 
 #include "octavo/backend.h"

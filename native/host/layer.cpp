@@ -40,19 +40,24 @@ bool backend::takes_rows(int64_t num_rows) const {
     return pool_.num_threads() == 1 || num_rows >= kMinChunkRows * pool_.num_threads();
 }
 
-// work(first_row, num_rows, scratch) over chunks whose sizes differ by one row at most.
+// work(first_row, num_rows, scratch): one chunk of equal size a thread, or many of whole row blocks.
 template <class Work>
 void backend::run_chunks(int64_t num_rows, size_t scratch_bytes_per_row, const Work& work) {
+    if (num_rows == 0) return;
     const int64_t threads = pool_.num_threads();
-    const int64_t num_chunks = std::min(num_rows, ceil_div(ceil_div(num_rows, kMaxChunkRows), threads) * threads);
-    if (num_chunks == 0) return;
+    const bool is_one_each = num_rows <= threads * kMaxChunkRows;
+    const int64_t step = is_one_each ? 1 : kernels_.max_tile_rows[index()];
+    const int64_t num_steps = ceil_div(num_rows, step);
+    const int64_t num_chunks = std::min(num_steps, ceil_div(ceil_div(num_rows, kMaxChunkRows), threads) * threads);
+    const auto start = [&](int64_t chunk) {
+        return std::min(block_start(num_steps, num_chunks, chunk) * step, num_rows);
+    };
     constexpr size_t kAlignments = 4 * 64;
-    const size_t scratch_bytes =
-        static_cast<size_t>(ceil_div(num_rows, num_chunks)) * scratch_bytes_per_row + kAlignments;
+    const auto most_rows = static_cast<size_t>(ceil_div(num_steps, num_chunks) * step);
+    const size_t scratch_bytes = most_rows * scratch_bytes_per_row + kAlignments;
     const arena::buffer scratch = arena_->take(scratch_bytes * static_cast<size_t>(threads));
     pool_.run(num_chunks, [&](int64_t chunk, int thread) {
-        const int64_t first = block_start(num_rows, num_chunks, chunk);
-        work(first, block_start(num_rows, num_chunks, chunk + 1) - first,
+        work(start(chunk), start(chunk + 1) - start(chunk),
              scratch.get() + static_cast<size_t>(thread) * scratch_bytes);
     });
 }

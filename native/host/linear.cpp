@@ -45,12 +45,13 @@ void backend::multiply(const product& p) {
     if (p.rows == 0) return;
     const int type = static_cast<int>(p.weights.type);
     const int64_t x_bytes = row_bytes(p.weights);
-    const int64_t num_blocks = ceil_div(p.rows, kernels_.max_tile_rows);
+    const int64_t tile_rows = kernels_.max_tile_rows[type];
+    const int64_t num_blocks = ceil_div(p.rows, tile_rows);
     arena::buffer packed;
     if (p.rows > 1) {
         packed = arena_->take(static_cast<size_t>(p.rows * x_bytes));
         const pack_rows_params pack{p.x, p.indices, packed.get(), p.rows, p.weights.k, num_blocks};
-        const int64_t step = std::max<int64_t>(1, kPackHereBytes / (x_bytes * kernels_.max_tile_rows));
+        const int64_t step = std::max<int64_t>(1, kPackHereBytes / (x_bytes * tile_rows));
         pool_.run(ceil_div(num_blocks, step), [&](int64_t unit, int) {
             const int64_t last = std::min((unit + 1) * step, num_blocks);
             for (int64_t block = unit * step; block < last; ++block) kernels_.pack_rows[type](pack, block);
@@ -58,11 +59,11 @@ void backend::multiply(const product& p) {
     }
     linear_params params = params_of(p, p.rows > 1 ? packed.get() : only_row(p), num_blocks);
     const int64_t num_panels = ceil_div(params.n, kPanelColumns);
-    params.blocks_per_unit = std::clamp<int64_t>(kRowBytesPerUnit / (x_bytes * kernels_.max_tile_rows), 1, num_blocks);
+    params.blocks_per_unit = std::clamp<int64_t>(kRowBytesPerUnit / (x_bytes * tile_rows), 1, num_blocks);
     const int64_t row_units = ceil_div(num_blocks, params.blocks_per_unit);
     // As few panels as keep the unit worth handing out, as many as leave each thread some units.
     const int64_t panel_bytes = x_bytes * kPanelColumns;
-    const int64_t least = ceil_div(kBytesPerUnit, panel_bytes * std::min(p.rows, kernels_.max_tile_rows));
+    const int64_t least = ceil_div(kBytesPerUnit, panel_bytes * std::min(p.rows, tile_rows));
     const int64_t most = num_panels * row_units / (kUnitsPerThread * pool_.num_threads());
     params.panels_per_unit = std::clamp<int64_t>(std::min<int64_t>(most, 8), std::min(least, num_panels), num_panels);
     const int64_t num_units = row_units * ceil_div(num_panels, params.panels_per_unit);
@@ -71,7 +72,7 @@ void backend::multiply(const product& p) {
 
 void backend::multiply_here(const product& p, char* packed) const {
     const int type = static_cast<int>(p.weights.type);
-    const int64_t num_blocks = ceil_div(p.rows, kernels_.max_tile_rows);
+    const int64_t num_blocks = ceil_div(p.rows, kernels_.max_tile_rows[type]);
     if (p.rows > 1) {
         const pack_rows_params pack{p.x, p.indices, packed, p.rows, p.weights.k, num_blocks};
         for (int64_t block = 0; block < num_blocks; ++block) kernels_.pack_rows[type](pack, block);

@@ -46,7 +46,7 @@ double probe_matrix(backend& ops, int num_passes) {
     // Two panels of 128 KB a thread: more than a first cache holds, less than a second.
     const int64_t k = (128 << 10) / (kPanelColumns * item_bytes(ops.type()));
     constexpr int64_t kNumPanels = 2, kNumTurns = 64;
-    const int64_t rows = ops.kernels().max_tile_rows;
+    const int64_t rows = ops.kernels().max_tile_rows[static_cast<int>(ops.type())];
     slab memory;
     const packed_matrix weights(memory, ops.type(), kNumPanels * kPanelColumns, k);
     const region x(static_cast<size_t>(rows * k * item_bytes(ops.type())));
@@ -70,6 +70,21 @@ double probe_matrix(backend& ops, int num_passes) {
         });
     });
     return static_cast<double>(num_units * kNumTurns * 2 * rows * weights.n * k) / seconds;
+}
+
+double probe_arithmetic(backend& ops, int num_passes) {
+    constexpr int64_t kNumTurns = 20000;
+    const int64_t num_units = 8 * ops.num_threads();
+    const auto multiply = ops.kernels().multiply_in_registers[static_cast<int>(ops.type())];
+    std::atomic<int64_t> num_operations{0};
+    const double seconds = best_seconds(num_passes, [&] {
+        num_operations = 0;
+        ops.pool().run(num_units, [&](int64_t, int) {
+            float value = 0;
+            num_operations += multiply(kNumTurns, &value);
+        });
+    });
+    return static_cast<double>(num_operations) / seconds;
 }
 
 }  // namespace octavo

@@ -18,13 +18,14 @@ namespace {
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-void mask(const sample_row& row, const float* logits, int64_t v, float* out) {
+void mask(const kernel_table& kernels, const sample_row& row, const float* logits, int64_t v, float* out) {
     if (row.has_allowed) {
         std::fill(out, out + v, kNothing);
         for (const int32_t id : row.allowed_ids) out[id] = logits[id];
     } else {
         std::copy(logits, logits + v, out);
     }
+    if (row.allowed_bits) kernels.mask_row(row.allowed_bits, v, out);
     for (size_t i = 0; i < row.bias_ids.size(); ++i) out[row.bias_ids[i]] += row.bias_values[i];
 }
 
@@ -100,11 +101,11 @@ std::vector<candidate> filter(const kernel_table& kernels, const sample_row& row
 // -1: nothing left to choose.
 int64_t choose(const kernel_table& kernels, const sample_row& row, const float* logits, int64_t v, row_scan scan,
                std::vector<float>& scratch) {
-    const bool is_edited = row.has_allowed || !row.bias_ids.empty() || row.has_history;
+    const bool is_edited = row.has_allowed || row.allowed_bits || !row.bias_ids.empty() || row.has_history;
     if (row.temperature == 0 && !is_edited) return scan.argmax;
     scratch.resize(static_cast<size_t>(v));
     float* const own = scratch.data();
-    mask(row, logits, v, own);
+    mask(kernels, row, logits, v, own);
     if (row.has_history) penalize(row, own);
     scan = kernels.scan_row(own, v);
     if (row.temperature == 0 || scan.argmax < 0) return scan.argmax;
@@ -159,11 +160,13 @@ std::vector<sampled_row> sample_rows(backend& ops, const float* logits, int64_t 
         sampled_row& result = out[static_cast<size_t>(r)];
         const float* const own = logits + r * v;
         const row_scan scan = kernels.scan_row(own, v);
-        if (!scan.is_finite || scan.argmax < 0) return;
+        if (!scan.is_finite) return;
+        result.outcome = sample_outcome::exhausted;
+        if (scan.argmax < 0) return;
         const int64_t token = choose(kernels, row, own, v, scan, scratch[static_cast<size_t>(thread)]);
         if (token < 0) return;
         result.token_id = static_cast<int32_t>(token);
-        result.is_valid = true;
+        result.outcome = sample_outcome::sampled;
         if (row.has_logprob_ids) {
             const std::vector<int32_t> ids(row.logprob_ids.begin(), row.logprob_ids.end());
             result.described = describe(kernels, own, v, scan.maximum, result.token_id, ids, false);

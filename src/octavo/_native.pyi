@@ -133,13 +133,16 @@ class StepBatch:
     ) -> None: ...
 
 def runnable_isa_levels() -> list[str]:
-    """Levels of kernels this processor can run, best first: of avx512_bf16, avx512, avx2, scalar."""
+    """Levels of kernels this processor can run, best first: of amx, avx512_bf16, avx512, avx2, scalar."""
+
+def test_isa_levels() -> list[str]:
+    """Levels that only tests select, as far as this processor can run them: of amx_emulated. No option names them."""
 
 class Backend:
     """One level of kernels, one pool of threads, one arena. Ops release the GIL and take turns in the pool."""
 
     def __init__(self, dtype: str, isa: str, num_threads: int) -> None:
-        """isa: auto, scalar, avx2, avx512, avx512_bf16. ValueError if this processor cannot run it."""
+        """isa: auto, scalar, avx2, avx512, avx512_bf16, amx. ValueError if this processor cannot run it."""
     @property
     def isa(self) -> str: ...
     @property
@@ -217,12 +220,18 @@ class RowLists:
     history: list[tuple[int, npt.NDArray[np.int32], npt.NDArray[np.int32]]]
     bias: list[tuple[int, npt.NDArray[np.int32], npt.NDArray[np.float32]]]
     allowed: list[tuple[int, npt.NDArray[np.int32]]]
+    allowed_bits: list[tuple[int, npt.NDArray[np.int32]]]
+    """Words [ceil(V / 32)]."""
     logprob_ids: list[tuple[int, npt.NDArray[np.int32]]]
+
+NOT_FINITE: int
+EXHAUSTED: int
+"""Outcomes of a row that has no token; any other outcome has one."""
 
 def sample(
     ops: Backend, logits: npt.NDArray[np.float32], scalars: RowScalars, lists: RowLists
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], tuple[Described | None, ...]]:
-    """logits [R, V] -> token ids [R], validity [R], (ids, logprobs, ranks) per row."""
+    """logits [R, V] -> token ids [R], outcomes [R], (ids, logprobs, ranks) per row."""
 
 def token_logprobs(
     ops: Backend, logits: npt.NDArray[np.float32], token_ids: npt.NDArray[np.int32], num_top: int
@@ -236,6 +245,9 @@ def probe_read(ops: Backend, num_bytes: int, num_passes: int, is_huge: bool) -> 
 
 def probe_matrix(ops: Backend, num_passes: int) -> float:
     """FLOP/s of all threads together, in the dtype, with weights that stream from each core's second cache."""
+
+def probe_arithmetic(ops: Backend, num_passes: int) -> float:
+    """FLOP/s of all threads together, in the dtype, with operands in registers."""
 
 # ---- native/gguf ------------------------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "F35": ("tests/property/test_any_interleaving.py", "tests/unit/core/kv/test_any_history.py"),
     "F36": ("tests/onetext/test_random_model.py",),
     "F63": ("tests/unit/core/test_scheduler.py",),
-    "F71": ("tests/unit/engine/test_detokenize.py", "tests/unit/engine/test_tokenizer_texts.py"),
+    "F71": ("tests/unit/engine/output/test_detokenize.py", "tests/unit/engine/output/test_tokenizer_texts.py"),
     "F81": ("tests/fault/test_kill_engine.py",),
     "F96": ("tests/fault/test_kill_engine.py",),
 }

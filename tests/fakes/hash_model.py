@@ -3,6 +3,10 @@
 The KV of a position is a hash of its token, the salt of its request and the KV of every position it attends to, read
 through the block tables that the plans gave. The next token is a function of that hash. Hence the text of a request is
 that of its lone run (`lone_run`, which knows no blocks) if and only if every block was the right one at every step.
+
+Requests with structured_outputs, whatever they say, follow a toy grammar: behind some tokens of the output only one
+may come (`forced_after`), behind COMPLETE only an end of sequence, behind HOPELESS nothing. A model that jumps returns
+forced tokens behind the sampled one.
 """
 
 from __future__ import annotations
@@ -18,6 +22,9 @@ from octavo.proto.result import StepResult, TokenLogprobs
 from octavo.proto.sampling import SamplingParams
 
 VOCAB_SIZE = 31
+COMPLETE = 7
+HOPELESS = 11
+DEAD_END = "no token may follow"
 Context = tuple[tuple[int, ...], ...]
 """Per group, the KV of the positions attended to."""
 
@@ -40,6 +47,29 @@ def _next_token(digest: int, seed: int, position: int, masked: frozenset[int]) -
     while token_id in masked:
         token_id = (token_id + 1) % VOCAB_SIZE
     return token_id
+
+
+def forced_after(token_id: int) -> int | None:
+    """The toy grammar's only choice behind a token of the output; there are chains of two."""
+    return (token_id + 7) % VOCAB_SIZE if token_id % 4 == 1 else None
+
+
+def _choose(request: NewRequest | NewSequence, output: Sequence[int], digest: int, position: int) -> int | str | None:
+    """The token that follows; a text: why there is none; None: the text is complete and no end can be written."""
+    sampling = request.sampling
+    masked = _masked(sampling, request.eos_token_ids, len(output))
+    if sampling.structured_outputs is None or not output:
+        return _next_token(digest, request.seed, position, masked)
+    last = output[-1]
+    if last == COMPLETE:
+        ends = [token_id for token_id in request.eos_token_ids if token_id not in masked]
+        return ends[0] if ends else None
+    if last == HOPELESS:
+        return DEAD_END
+    forced = forced_after(last)
+    if forced is None:
+        return _next_token(digest, request.seed, position, masked)
+    return DEAD_END if forced in masked else forced
 
 
 def _masked(sampling: SamplingParams, eos: Sequence[int], num_output: int) -> frozenset[int]:
@@ -81,8 +111,10 @@ def lone_run(request: NewRequest, groups: Sequence[KvGroup], max_model_len: int)
         if position + 1 < num_prompt:
             prompt_logprobs.append(_logprobs(tokens[position + 1], digest))
             continue
-        masked = _masked(request.sampling, request.eos_token_ids, len(tokens) - num_prompt)
-        token_id = _next_token(digest, request.seed, position, masked)
+        token_id = _choose(request, tokens[num_prompt:], digest, position)
+        if not isinstance(token_id, int):
+            reason: FinishReason = "stop" if token_id is None else "error"
+            return LoneRun(tokens[num_prompt:], reason, None, prompt_logprobs, logprobs)
         tokens.append(token_id)
         logprobs.append(_logprobs(token_id, digest))
         output = tokens[num_prompt:]
@@ -102,6 +134,8 @@ class _Row:
     next_start: int | None = None
     digest: int = 0
     prompt_logprobs: list[TokenLogprobs] = field(default_factory=list)
+    end: tuple[str | None] | None = None
+    """What was found instead of a further token."""
 
 
 class HashModel:
@@ -113,10 +147,12 @@ class HashModel:
         *,
         block_size: int,
         salt_of: Callable[[str], str | None] = lambda request_id: None,
+        jumps: bool = True,
     ) -> None:
         self._groups = tuple(groups)
         self._block_size = block_size
         self._salt_of = salt_of
+        self._jumps = jumps
         self._memory: dict[tuple[int, int], int] = {}
         self._rows: dict[int, _Row] = {}
 
@@ -136,6 +172,7 @@ class HashModel:
             (position, row_idx)
             for row_idx, start, num_tokens in zip(plan.rows, plan.starts, plan.num_tokens, strict=True)
             for position in range(start, start + num_tokens)
+            if self._rows[row_idx].end is None
         ]
         assert len(set(plan.rows)) == len(plan.rows), "a row is twice in one step"
         # By position, so that what one row of this step shares with another is written before it is read.
@@ -186,20 +223,32 @@ class HashModel:
         token_ids: list[list[int]] = []
         logprobs: dict[int, list[TokenLogprobs]] = {}
         prompt_logprobs: dict[int, list[TokenLogprobs]] = {}
+        ends: dict[int, str | None] = {}
         for idx, row_idx in enumerate(plan.rows):
             row = self._rows[row_idx]
             sequence = row.sequence
+            if row.end is not None:
+                token_ids.append([])
+                ends[idx] = row.end[0]
+                continue
             if sequence.sampling.prompt_logprobs is not None and row.prompt_logprobs:
                 prompt_logprobs[idx] = row.prompt_logprobs
             if not plan.samples[idx]:
                 token_ids.append([])
                 continue
             end = plan.starts[idx] + plan.num_tokens[idx]
-            assert end == len(row.tokens), f"{sequence.request_id}: samples at {end}, which is known"
-            masked = _masked(sequence.sampling, sequence.eos_token_ids, end - sequence.num_prompt_tokens)
-            token_id = _next_token(row.digest, sequence.seed, end - 1, masked)
-            row.tokens.append(token_id)
-            token_ids.append([token_id])
+            if end < len(row.tokens):
+                assert sequence.sampling.structured_outputs, f"{sequence.request_id}: samples at {end}, which is known"
+                token_ids.append(row.tokens[end:])
+                continue
+            token_id = _choose(sequence, row.tokens[sequence.num_prompt_tokens :], row.digest, end - 1)
+            if not isinstance(token_id, int):
+                token_ids.append([])
+                ends[idx] = token_id
+                row.end = (token_id,)
+                continue
+            row.tokens += [token_id, *self._forced(sequence, token_id)]
+            token_ids.append(row.tokens[end:])
             if sequence.sampling.logprobs is not None:
                 logprobs[idx] = [_logprobs(token_id, row.digest)]
         return StepResult(
@@ -208,4 +257,16 @@ class HashModel:
             token_ids=token_ids,
             logprobs=logprobs,
             prompt_logprobs=prompt_logprobs,
+            ends=ends,
         )
+
+    def _forced(self, sequence: NewSequence, token_id: int) -> list[int]:
+        """What the toy grammar leaves no choice about behind a token just sampled."""
+        sampling = sequence.sampling
+        if not self._jumps or not sampling.structured_outputs or sampling.wants_logprobs or sampling.min_tokens:
+            return []
+        forced: list[int] = []
+        while (following := forced_after(token_id)) is not None:
+            forced.append(following)
+            token_id = following
+        return forced

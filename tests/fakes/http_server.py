@@ -22,9 +22,9 @@ def chunked(*chunks: bytes) -> bytes:
 
 
 @contextlib.asynccontextmanager
-async def serving(app, **limits):
+async def serving(app, *, on_refusal=None, **limits):
     """(server, port)."""
-    server = HttpServer(app, HttpLimits(**limits))
+    server = HttpServer(app, HttpLimits(**limits), on_refusal)
     sock = bind_tcp("127.0.0.1", 0)
     await server.listen(sock)
     try:

@@ -1,4 +1,7 @@
-"""The native back end at every level this processor runs, and what its tests compare."""
+"""The native back end at every level this processor runs, and what its tests compare.
+
+Among them is `amx_emulated`, the kernels of the matrix unit around an emulated one; `amx` joins where there is one.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,11 @@ from octavo import _native
 from octavo.kernels.cpu import CpuOps
 from octavo.kernels.reference.precision import round_to_bfloat16
 
-LEVELS = tuple(_native.runnable_isa_levels())
+LEVELS = (*_native.runnable_isa_levels(), *_native.test_isa_levels())
 DTYPES = ("float32", "bfloat16")
 
 each_level = pytest.mark.parametrize("isa", LEVELS)
+each_matrix_level = pytest.mark.parametrize("isa", ["auto", *_native.test_isa_levels()])
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
 
 

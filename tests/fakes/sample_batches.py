@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from octavo.kernels.ops import SampleBatch
 
@@ -20,7 +21,14 @@ _NUMBERS = {
     "positions": (np.int64, 0),
     "num_logprobs": (np.int32, -1),
 }
-_LISTS = ("history", "bias", "allowed", "logprob_token_ids")
+_LISTS = ("history", "bias", "allowed", "allowed_bits", "logprob_token_ids")
+
+
+def pack_bits(allowed: Any) -> npt.NDArray[np.int32]:
+    """Truth values [V] as words [ceil(V / 32)], the lowest bit first."""
+    padded = np.zeros(-(-len(allowed) // 32) * 32, np.uint8)
+    padded[: len(allowed)] = allowed
+    return np.packbits(padded, bitorder="little").view("<i4").astype(np.int32)
 
 
 def sample_batch(num_rows: int = 1, **values: Any) -> SampleBatch:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from fakes.batches import Chunk, forward_batch
 from fakes.checkpoint import ArrayWeight
-from fakes.native import draw, each_dtype, each_level, native_ops
+from fakes.native import draw, each_dtype, each_level, each_matrix_level, native_ops
 
 from octavo.base.errors import ShapeError
 from octavo.config.model_spec import RopeSpec
@@ -131,13 +131,14 @@ def test_neither_chunks_nor_company_change_a_bit(isa: str, dtype: str, shape: Sh
             np.testing.assert_array_equal(attend_steps(ops, shape, alone)[seq], mixed[seq])
 
 
+@each_matrix_level
 @each_dtype
 @pytest.mark.parametrize("shape", [SHAPES[2], Shape(num_heads=4, num_kv_heads=1, head_dim=256, window=200)], ids=str)
-def test_the_number_of_threads_changes_no_bit(dtype: str, shape: Shape) -> None:
+def test_the_number_of_threads_changes_no_bit(isa: str, dtype: str, shape: Shape) -> None:
     # One query over a long past is cut into partitions with many threads, and runs through with one.
     steps: Steps = [[(0, 0, 511)], [(0, 511, 512)]]
-    one = attend_steps(native_ops(dtype, num_threads=1), shape, steps)[0]
-    four = attend_steps(native_ops(dtype, num_threads=4), shape, steps)[0]
+    one = attend_steps(native_ops(dtype, isa, num_threads=1), shape, steps)[0]
+    four = attend_steps(native_ops(dtype, isa, num_threads=4), shape, steps)[0]
     np.testing.assert_array_equal(one, four)
 
 

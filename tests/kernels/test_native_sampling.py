@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from fakes.native import LEVELS, draw, each_level, native_ops
-from fakes.sample_batches import sample_batch
+from fakes.sample_batches import pack_bits, sample_batch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +22,7 @@ def ids(*values: int) -> np.ndarray:
 
 def assert_same(found: SampleResult, expected: SampleResult) -> None:
     np.testing.assert_array_equal(found.finite, expected.finite)
+    np.testing.assert_array_equal(found.exhausted, expected.exhausted)
     np.testing.assert_array_equal(found.token_ids, expected.token_ids)
     for own, other in zip(found.logprobs, expected.logprobs, strict=True):
         assert (own is None) == (other is None)
@@ -68,6 +69,7 @@ def draw_batch(rng: np.random.Generator, num_rows: int, vocab: int) -> SampleBat
         history=some(lambda: (tokens(30), tokens(30))),
         bias=some(bias),
         allowed=some(lambda: np.unique(np.append(tokens(40), np.int32(3)))),
+        allowed_bits=some(lambda: pack_bits(rng.random(vocab) < rng.choice([0.02, 0.5, 1.0]))),
         logprob_token_ids=some(lambda: tokens(5)),
     )
 
@@ -135,10 +137,41 @@ def test_rows_with_nothing_left_and_impossible_tokens(isa: str) -> None:
     banned = (ids(*range(20)), np.full(20, -np.inf, np.float32))
     values = {"num_logprobs": 6, "temperature": [1.0, 1.0, 0.0]}
     result = native_ops("float32", isa).sample(logits, sample_batch(3, bias=[None, banned, None], **values))
-    assert result.finite.tolist() == [True, False, False]
+    assert result.finite.tolist() == [True, True, True]
+    assert result.exhausted.tolist() == [False, True, True]
     assert result.token_ids[0] < 4
     assert result.logprobs[0] is not None
     assert result.logprobs[0][1][-1] == -np.inf
+
+
+@each_level
+@pytest.mark.parametrize("vocab", [1, 31, 32, 33, 63, 100, 3001])
+@pytest.mark.parametrize("share", [0.0, 0.03, 0.5, 0.97, 1.0])
+def test_only_tokens_whose_bit_is_set_are_taken(isa: str, vocab: int, share: float) -> None:
+    rng = np.random.default_rng(vocab)
+    logits = draw(4, vocab)
+    masks = [rng.random(vocab) < share for _ in range(3)]
+    bits = [*map(pack_bits, masks), None]
+    for words in bits[:3]:
+        if vocab % 32:
+            words[-1] |= np.int32(-1) << (vocab % 32)  # bits behind the vocabulary say nothing
+    result = check(
+        isa, logits, sample_batch(4, temperature=[0.0, 1.0, 0.7, 0.0], seeds=[1, 2, 3, 4], allowed_bits=bits)
+    )
+    for row, mask in enumerate(masks):
+        assert result.exhausted[row] == (not mask.any())
+        assert result.exhausted[row] or mask[result.token_ids[row]]
+    exact = np.where(masks[0], logits[0].astype(np.float64), -np.inf)
+    assert result.exhausted[0] or result.token_ids[0] == np.argmax(exact)
+
+
+@each_level
+def test_a_mask_and_the_other_lists_hold_together(isa: str) -> None:
+    logits = np.arange(64, dtype=np.float32)[None]
+    odd = pack_bits(np.arange(64) % 2 == 1)
+    bias = (ids(63, 62), np.array([-np.inf, 100.0], np.float32))
+    result = check(isa, logits, sample_batch(1, allowed_bits=odd, bias=bias, allowed=ids(1, 2, 59, 60, 62, 63)))
+    assert result.token_ids.tolist() == [59]
 
 
 @each_level
@@ -187,6 +220,8 @@ def test_hostile_batches_are_refused_by_name() -> None:
         ops.sample(logits, sample_batch(2, history=(ids(-1), ids())))
     with pytest.raises(ShapeError, match="bias is 2 in ids but 1 in values"):
         ops.sample(logits, sample_batch(2, bias=(ids(1, 2), np.zeros(1, np.float32))))
+    with pytest.raises(ShapeError, match=r"ceil\(V / 32\) is 2 in logits but 1 in allowed_bits"):
+        ops.sample(logits, sample_batch(2, allowed_bits=ids(1)))
     with pytest.raises(ShapeError, match="token_ids holds 99"):
         ops.token_logprobs(logits, ids(99, 0), 1)
     with pytest.raises(TypeError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fakes.sample_batches import sample_batch
+from fakes.sample_batches import pack_bits, sample_batch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -165,7 +165,8 @@ def test_a_row_whose_masks_leave_nothing_is_reported() -> None:
     logits = draw_logits(2)
     nothing = (ids(5), floats(-np.inf))
     result = OPS.sample(logits, sample_batch(2, allowed=[ids(5), None], bias=[nothing, None]))
-    assert result.finite.tolist() == [False, True]
+    assert result.finite.all()
+    assert result.exhausted.tolist() == [True, False]
 
 
 def test_logprobs_are_of_the_raw_logits_and_start_with_the_sampled_token() -> None:
@@ -215,3 +216,14 @@ def test_a_row_gets_the_same_bits_alone_and_in_a_batch(
         assert alone.token_ids[0] == together.token_ids[row]
         for left, right in zip(alone.logprobs[0] or (), together.logprobs[row] or (), strict=True):
             np.testing.assert_array_equal(left, right)
+
+
+def test_bits_say_which_tokens_may_be_taken() -> None:
+    logits = floats(*range(40))[None]
+    bits = pack_bits(np.isin(np.arange(40), [3, 33, 35]))
+    bias = (ids(35), floats(-np.inf))
+    result = OPS.sample(
+        np.repeat(logits, 3, axis=0), sample_batch(3, allowed_bits=[bits, bits, None], bias=[None, bias, None])
+    )
+    assert result.token_ids.tolist() == [35, 33, 39]
+    assert not result.exhausted.any()

@@ -11,7 +11,7 @@ from collections import Counter
 
 import msgspec
 import pytest
-from fakes.hash_model import HashModel
+from fakes.hash_model import DEAD_END, HashModel
 from fakes.scheduling import FULL, World, hybrid, make_world, request
 from fakes.step_driver import StepDriver
 from hypothesis import given, settings
@@ -94,6 +94,7 @@ class RequestSource:
             "logprobs": rng.choice([None, 1]),
             "prompt_logprobs": rng.choice([None, None, None, 1]),
             "skip_reading_prefix_cache": rng.choice([None, None, None, True]),
+            "structured_outputs": rng.choice([None, None, {"json_object": True}]),
         }
         new = request(
             f"r{self._num_made}",
@@ -133,6 +134,9 @@ def check_outcome(world: World, new: NewRequest) -> str:
         assert (text, reason, outcome.end.stop_reason) == (lone.token_ids, lone.finish_reason, lone.stop_reason)
     else:
         assert reason in ("abort", "error")
+        if reason == "error" and outcome.end.error == DEAD_END:
+            assert (text, lone.finish_reason) == (lone.token_ids, "error")
+            reason = "dead end"
         assert text == lone.token_ids[: len(text)]
     if new.sampling.logprobs is not None:
         logprobs = [entry for delta in outcome.deltas for entry in delta.logprobs]
@@ -143,7 +147,9 @@ def check_outcome(world: World, new: NewRequest) -> str:
         assert prompt_logprobs == lone.prompt_logprobs[: len(prompt_logprobs)]
         if outcome.token_ids:
             assert prompt_logprobs == lone.prompt_logprobs
-    return reason
+    if outcome.end.is_complete:
+        return "complete"
+    return "jumped" if any(len(delta.token_ids) > 1 for delta in outcome.deltas) else reason
 
 
 def run_world(seed: int) -> Counter[str]:
@@ -203,7 +209,11 @@ def seen_over_fixed_seeds() -> Counter[str]:
 
 
 @pytest.mark.parametrize(
-    "event", ["preempted", "hits", "refused", "reset", "failed", "stop", "length", "abort", "error"]
+    "event",
+    [
+        *("preempted", "hits", "refused", "reset", "failed", "stop", "length", "abort", "error"),
+        *("complete", "dead end", "jumped"),
+    ],
 )
 def test_the_examples_meet(seen_over_fixed_seeds: Counter[str], event: str) -> None:
     assert seen_over_fixed_seeds[event] > 0

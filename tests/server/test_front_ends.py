@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from fakes.live_server import LiveServer, descendants
+from fakes.live_server import LiveServer, descendants, until
 
 OPTIONS = (
     "--kernel-backend=reference",
@@ -55,6 +55,34 @@ def test_a_front_end_that_dies_is_replaced_and_the_other_goes_on(pair):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert pair.process.poll() is None
+
+
+def test_load_and_the_queues_limit_are_of_all_front_ends(tiny_folder, tmp_path):
+    options = (*OPTIONS, "--max-num-seqs=1", "--max-num-queued-reqs=6")
+    with LiveServer(tiny_folder, options, {}, tmp_path) as server:
+        until(lambda: "Application startup complete." in server.log, 20, server.log)
+        # The first in hand runs, the others wait: whichever front end they came to, one limit counts them.
+        with ThreadPoolExecutor(16) as pool:
+            long = {"max_tokens": 200, "ignore_eos": True, "temperature": 1}
+            statuses = [pool.submit(lambda: server.completion(**long).status) for _ in range(16)]
+            until(lambda: sum(status.done() for status in statuses) >= 9, 20, "what is too much is refused")
+            seen = {server.get("/load").json["server_load"] for _ in range(8)}
+            assert all(2 <= load <= 7 for load in seen), seen
+            found = sorted(status.result() for status in statuses)
+        assert (found.count(200) + found.count(503), found.count(200) <= 8) == (16, True)
+        assert server.get("/load").json == {"server_load": 0}
+        assert server.metric("octavo_queued_requests") == 0
+
+
+def test_term_finishes_the_streams_of_all_within_one_deadline(pair):
+    with ThreadPoolExecutor(8) as pool:
+        answers = [pool.submit(lambda: pair.completion(max_tokens=120, ignore_eos=True, stream=True)) for _ in range(8)]
+        until(lambda: pair.get("/load").json["server_load"] == 8, 20, "all are begun")
+        started = time.monotonic()
+        assert pair.stop(timeout_s=40) == 0
+        assert time.monotonic() - started < 35
+        assert [answer.result().events[-1] for answer in answers] == ["[DONE]"] * 8
+        assert {answer.result().text for answer in answers} == {answers[0].result().text}
 
 
 def test_term_ends_all_of_them_in_order(pair):

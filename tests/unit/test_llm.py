@@ -67,7 +67,7 @@ def test_each_prompt_may_have_its_own_parameters(llm):
 
 
 def test_without_parameters_the_models_defaults_hold(folder):
-    defaults = {"temperature": 0.0, "max_new_tokens": 3, "min_tokens": 3}
+    defaults = {"temperature": 0.0, "max_new_tokens": 3}
     with LLM(folder, override_generation_config=defaults, **SMALL) as llm:
         assert llm.get_default_sampling_params() == SamplingParams(temperature=0, max_tokens=3)
         assert len(llm.generate("a", use_tqdm=False)[0].outputs[0].token_ids) <= 3

@@ -8,9 +8,10 @@ struct cpu_features {
     bool avx512 = false;       // F, BW, DQ, VL
     bool avx512_bf16 = false;  // VDPBF16PS
     bool avx512_vnni = false;
-    bool amx_bf16 = false;  // and the kernel granted the tile state
+    bool amx_bf16 = false;  // with AMX-TILE and avx512_bf16, and the system granted this process the tile state
 };
 
+// Found out at the first call, which asks for what must be asked for.
 cpu_features detect_cpu_features();
 
 }  // namespace octavo

@@ -168,9 +168,9 @@ struct draw_params {
 
 struct kernel_table {
     const char* name;
-    int64_t max_tile_rows;
+    int64_t max_tile_rows[2];  // indexed by dtype, as the functions are
 
-    void (*pack_weights[2])(const pack_weights_params&, int64_t panel);  // indexed by dtype
+    void (*pack_weights[2])(const pack_weights_params&, int64_t panel);
     void (*pack_rows[2])(const pack_rows_params&, int64_t block);
     void (*linear[2])(const linear_params&, int64_t unit);
     void (*embedding[2])(const embedding_params&, int64_t first_row, int64_t last_row);
@@ -194,11 +194,14 @@ struct kernel_table {
     void (*group_maxima)(const float* logits, int64_t v, float* maxima);  // of each kVocabGroup logits
     int64_t (*count_above)(const float* logits, int64_t v, float value);
     void (*divide_row)(float* logits, int64_t v, float divisor);
+    // logits[i] = -inf where bit i % 32 of bits[i / 32] is 0
+    void (*mask_row)(const int32_t* bits, int64_t v, float* logits);
     // weights[i] = exp(logits[i] - maximum)
     void (*weigh_row)(const float* logits, int64_t v, float maximum, float* weights);
     int64_t (*draw)(const draw_params&);  // index of the highest logit + noise
 
     float (*read_memory)(const float* data, int64_t count);
+    int64_t (*multiply_in_registers[2])(int64_t num_turns, float* in_out);  // operations done
 };
 
 }  // namespace octavo

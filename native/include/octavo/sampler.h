@@ -17,6 +17,7 @@ struct sample_row {
     uint64_t seed = 0;
     int64_t position = 0;
     bool has_history = false, has_allowed = false, has_logprob_ids = false;
+    const int32_t* allowed_bits = nullptr;  // words [ceil(V / 32)], the lowest bit first; null: all tokens
     std::span<const int32_t> prompt_ids, output_ids;
     std::span<const int32_t> bias_ids;
     std::span<const float> bias_values;
@@ -31,9 +32,15 @@ struct described_token {
     int32_t rank;  // 1 + number of tokens strictly more likely
 };
 
+enum class sample_outcome : uint8_t {
+    sampled,
+    not_finite,  // a NaN or +inf among the logits
+    exhausted,   // nothing left to choose
+};
+
 struct sampled_row {
     int32_t token_id = 0;
-    bool is_valid = false;                   // false: a NaN, +inf, or nothing left to choose
+    sample_outcome outcome = sample_outcome::not_finite;
     std::vector<described_token> described;  // the sampled token first
 };
 

@@ -11,6 +11,9 @@ namespace octavo {
 // Names of the levels the processor can run, best first; the last is always "scalar".
 std::vector<std::string> runnable_levels();
 
+// Names of levels that only tests select: kernels whose instructions are emulated.
+std::vector<std::string> test_levels();
+
 // The level of that name; "auto": the best. Throws std::invalid_argument for one that cannot run here.
 const kernel_table& select_kernels(const std::string& name);
 

@@ -4,6 +4,7 @@ OctavoError
 ├── ConfigError            options that are unknown, malformed or do not go together (all problems at once)
 ├── ValidationError        one request's value is wrong; also a ValueError; carries .parameter and .value
 ├── CapacityError          something can never fit in the memory that was granted
+├── GrammarError           one text cannot go on in its grammar; its matcher is dead
 ├── LoadError              a model file, folder or tokenizer cannot be used; names file and tensor or key
 │   └── ModelNotFoundError nothing by that name, here or in the cache
 ├── ShapeError             an array at a kernel's border disagrees with the op's contract; names the symbol
@@ -53,6 +54,10 @@ class ValidationError(OctavoError, ValueError):
 
 class CapacityError(OctavoError):
     """Something can never fit; the message carries the number that would."""
+
+
+class GrammarError(OctavoError):
+    """One text cannot go on in its grammar: a token is not allowed, none is, or a limit of a step is reached."""
 
 
 class LoadError(OctavoError):

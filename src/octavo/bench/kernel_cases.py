@@ -202,6 +202,7 @@ def make_sample_batch(
         history=nothing,
         bias=nothing,
         allowed=nothing,
+        allowed_bits=nothing,
         num_logprobs=full(num_logprobs, np.int32),
         logprob_token_ids=nothing,
     )

@@ -49,6 +49,9 @@ class MachineLimits:
     bandwidth: dict[int, tuple[float, float]]
     """Working set in bytes -> bytes per second from huge pages, from pages of 4 KB."""
     flops: float
+    """FLOP/s of products whose weights stream from the second cache."""
+    peak_flops: float
+    """FLOP/s from registers."""
 
     def seconds(self, num_bytes: float, num_flops: float) -> float:
         """The least that a case can take."""
@@ -94,7 +97,8 @@ class KernelReport:
         lines += [f"{'working set':>12}  GB/s from huge pages, from pages of 4 KB"]
         for size, (huge, small) in self.limits.bandwidth.items():
             lines.append(f"{_size(size):>12}  {huge / 1e9:8.1f} {small / 1e9:8.1f}")
-        lines += [f"{'matrix rate':>12}  {self.limits.flops / 1e9:8.1f} GFLOP/s, weights from the second cache", ""]
+        lines += [f"{'matrix rate':>12}  {self.limits.flops / 1e9:8.1f} GFLOP/s, weights from the second cache"]
+        lines += [f"{'':>12}  {self.limits.peak_flops / 1e9:8.1f} GFLOP/s, operands in registers", ""]
         lines.append(f"{'kernel':<26} {'rows':>6} {'time, us':>11} {'GB/s':>8} {'GFLOP/s':>9} {'limit':>7}")
         return "\n".join(lines + [str(result) for result in self.results])
 
@@ -124,6 +128,7 @@ def measure_limits(ops: CpuOps) -> MachineLimits:
             for size in WORKING_SETS
         },
         ops.probe_matrix(_NUM_PROBES),
+        ops.probe_arithmetic(_NUM_PROBES),
     )
 
 

@@ -57,6 +57,9 @@ class WorkloadTimes:
     def as_json(self) -> dict[str, object]:
         return {
             "name": self.workload.name,
+            "num_requests": self.workload.num_requests,
+            "input_len": self.workload.input_len,
+            "output_len": self.workload.output_len,
             "seconds": self.seconds,
             "median_s": self.median_s,
             "input_tokens_per_second": self.workload.num_input_tokens / self.median_s,
@@ -71,7 +74,7 @@ class WorkloadReport:
     times: list[WorkloadTimes]
 
     def as_json(self) -> dict[str, object]:
-        return {"workloads": [times.as_json() for times in self.times]}
+        return {"engine": "Octavo", "workloads": [times.as_json() for times in self.times]}
 
     def __str__(self) -> str:
         lines = [f"{'workload':<20}{'median s':>10}{'in tok/s':>12}{'out tok/s':>12}"]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from octavo.cli import bench_kernels, bench_serve
+from octavo.cli import bench_compare, bench_kernels, bench_own_server, bench_serve, bench_soak
 from octavo.cli.engine_flags import add_engine_flags, config_from_args
 from octavo.cli.parser import UsageError
 
@@ -20,21 +21,25 @@ RANDOM_INPUT_LEN, RANDOM_OUTPUT_LEN, CUSTOM_OUTPUT_LEN = 1024, 128, 256
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    names = ("latency", "throughput", "workloads", "serve", "kernels")
-    benchmarks = parser.add_subparsers(dest="benchmark", required=True, metavar=f"{{{','.join(names)}}}")
-    for name, summary, add_flags in (
+    table: tuple[tuple[str, str, Callable[[argparse.ArgumentParser], None]], ...] = (
         ("latency", "time of one batch, from submission to the last token", _add_latency_flags),
         ("throughput", "requests and tokens per second, all requests at once", _add_throughput_flags),
         ("workloads", "named workloads in turn, medians: for comparing engines on the same work", _add_workload_flags),
+        ("compare", "two results of `workloads` side by side, as a table and a picture", bench_compare.add_arguments),
         ("serve", "latencies and throughput of a running server, under load", bench_serve.add_arguments),
+        ("serving-cost", "what a server adds to the same work offline", bench_own_server.add_cost_arguments),
+        ("overload", "a server offered many times what it can do", bench_own_server.add_overload_arguments),
+        ("soak", "random clients of every kind for a long time: does anything grow?", bench_soak.add_arguments),
         ("kernels", "limits of this machine and what the native kernels reach of them", bench_kernels.add_arguments),
-    ):
+    )
+    metavar = f"{{{','.join(name for name, *_ in table)}}}"
+    benchmarks = parser.add_subparsers(dest="benchmark", required=True, metavar=metavar)
+    for name, summary, add_flags in table:
         add_flags(benchmarks.add_parser(name, help=summary, description=summary.capitalize() + "."))
 
 
 def run(args: argparse.Namespace) -> int:
-    elsewhere = {"serve": bench_serve.run, "kernels": bench_kernels.run}
-    return elsewhere.get(args.benchmark, _run_in_process)(args)
+    return _ELSEWHERE.get(args.benchmark, _run_in_process)(args)
 
 
 def _run_in_process(args: argparse.Namespace) -> int:
@@ -171,3 +176,12 @@ def _run_workloads(llm: Any, args: argparse.Namespace) -> Any:
 
 _IN_PROCESS = {"latency": _run_latency, "throughput": _run_throughput, "workloads": _run_workloads}
 """Benchmarks of an engine in this process, by name."""
+_ELSEWHERE: dict[str, Callable[[argparse.Namespace], int]] = {
+    "compare": bench_compare.run,
+    "serve": bench_serve.run,
+    "serving-cost": bench_own_server.run_cost,
+    "overload": bench_own_server.run_overload,
+    "soak": bench_soak.run,
+    "kernels": bench_kernels.run,
+}
+"""All others, by name."""

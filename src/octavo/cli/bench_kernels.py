@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 
 from octavo.cli.parser import UsageError
+from octavo.config.schema import ISA_LEVELS
 
 DEFAULT_ROWS = (1, 16, 64, 512)
 
@@ -17,7 +18,13 @@ DEFAULT_ROWS = (1, 16, 64, 512)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shape", default="smollm2-135m", metavar="NAME", help="model whose sizes are measured")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="bfloat16", help="of weights and KV")
-    parser.add_argument("--cpu-isa", default="auto", metavar="LEVEL", help="level of the kernels (default: the best)")
+    parser.add_argument(
+        "--cpu-isa",
+        choices=("auto", *ISA_LEVELS),
+        default="auto",
+        metavar="LEVEL",
+        help="level of the kernels (default: the best)",
+    )
     parser.add_argument("--num-threads", type=int, metavar="N", help="threads (default: one a core)")
     parser.add_argument(
         "--rows",
@@ -37,9 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from octavo.bench.kernel_shapes import SHAPES
     from octavo.bench.kernels import KernelBenchOptions, run_kernels
+    from octavo.config.machine import detect_isa_levels
 
     if args.shape not in SHAPES:
         raise UsageError(f"--shape={args.shape}: must be one of {', '.join(SHAPES)}")
+    levels = detect_isa_levels()
+    if args.cpu_isa not in ("auto", *levels):
+        raise UsageError(f"--cpu-isa={args.cpu_isa}: cannot run here; use {' or '.join(levels)}")
     if min(*args.rows, args.context, args.num_threads or 1) < 1:
         raise UsageError("--rows, --context and --num-threads must be at least 1")
     options = KernelBenchOptions(

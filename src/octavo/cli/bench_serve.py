@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     options = _serve_options(args)
     itl_limits_s = parse_itl_limits(args.timeline_itl_thresholds)
     metadata = parse_pairs("--metadata", args.metadata)
-    _allow_many_connections()
+    allow_many_connections()
     started = datetime.now()
     outcome = run_serve(options)
     report = outcome.report
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if report.metrics.num_completed else EXIT_FAILED
 
 
-def _allow_many_connections() -> None:
+def allow_many_connections() -> None:
     """Each open request is a socket: use all descriptors the system grants, not the 1,024 that shells start with."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

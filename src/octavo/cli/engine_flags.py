@@ -11,7 +11,7 @@ from typing import Any
 
 from octavo.config.load import load_config
 from octavo.config.option import Kind, Option
-from octavo.config.schema import GROUP_TITLES, EngineConfig, Usage, all_options
+from octavo.config.schema import GROUP_TITLES, SERVER_GROUPS, EngineConfig, Usage, all_options
 
 _METAVARS: dict[Kind, str] = {
     "text": "TEXT",
@@ -48,7 +48,7 @@ def add_engine_flags(
         action="store_true",
         help="print the options with every auto resolved, as a file for --config, and exit",
     )
-    shown = {name: title for name, title in GROUP_TITLES.items() if name != "server" or usage == "server"}
+    shown = {name: title for name, title in GROUP_TITLES.items() if name not in SERVER_GROUPS or usage == "server"}
     groups = {name: parser.add_argument_group(title) for name, title in shown.items()}
     actions: dict[str, argparse.Action] = getattr(parser, "engine_actions", {})
     for option in all_options().values():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from octavo.config.resolved import ResolvedConfig
-from octavo.config.schema import GROUP_TITLES, all_options
+from octavo.config.schema import GROUP_TITLES, SERVER_GROUPS, all_options
 
 
 def dump_config(resolved: ResolvedConfig) -> str:
@@ -17,7 +17,7 @@ def dump_config(resolved: ResolvedConfig) -> str:
     group = None
     for name, option in all_options().items():
         value = getattr(getattr(resolved.options, option.group), name)
-        is_elsewhere = option.group == "server" and resolved.options.usage != "server"
+        is_elsewhere = option.group in SERVER_GROUPS and resolved.options.usage != "server"
         if value is None or option.declaration.secret or is_elsewhere:
             continue
         if option.group != group:

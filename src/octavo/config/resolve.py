@@ -23,7 +23,7 @@ from octavo.config.resolved import (
     ResolvedModel,
     ResolvedScheduler,
 )
-from octavo.config.schema import Dtype, EngineConfig, KernelBackend, KernelConfig, SchedulerConfig, Usage
+from octavo.config.schema import CpuIsa, Dtype, EngineConfig, KernelBackend, KernelConfig, SchedulerConfig, Usage
 
 MAX_NUM_SEQS: dict[Usage, int] = {"offline": 256, "server": 128}
 MAX_NUM_BATCHED_TOKENS: dict[Usage, int] = {"offline": 4096, "server": 2048}
@@ -97,12 +97,18 @@ def resolve_kernels(config: KernelConfig, machine: MachineFacts) -> ResolvedKern
     if isa == AUTO:
         isa = machine.isa_levels[-1]
     elif isa not in machine.isa_levels:
-        remedy = f"this processor has none; use --cpu-isa {' or '.join(machine.isa_levels)}"
+        remedy = f"{_lack_of(isa)}; use --cpu-isa {' or '.join(machine.isa_levels)}"
         problems.append(ConfigProblem("cpu_isa", isa, remedy))
     if problems:
         raise ConfigError(problems)
     threads = machine.num_cores if config.num_threads == AUTO else config.num_threads
     return ResolvedKernels(kernel_backend=backend, cpu_isa=isa, num_threads=threads, enforce_eager=config.enforce_eager)
+
+
+def _lack_of(isa: CpuIsa) -> str:
+    if isa == "amx":
+        return "needs AMX-BF16 and AVX512-BF16, and a system that grants tile state to this process (Linux 5.16)"
+    return "this processor does not have it"
 
 
 def _check_block_size(block_size: int, backend: KernelBackend) -> None:

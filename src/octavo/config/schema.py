@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from octavo.config.answer_options import AnswerConfig
 from octavo.config.option import AUTO, Option, option, options_of
 from octavo.config.server_options import ServerConfig
 
@@ -323,6 +324,7 @@ class EngineConfig:
     parallel: ParallelConfig = field(default_factory=ParallelConfig)
     observability: ObservabilityConfig = field(default_factory=ObservabilityConfig)
     server: ServerConfig = field(default_factory=ServerConfig)
+    answers: AnswerConfig = field(default_factory=AnswerConfig)
 
 
 GROUP_TITLES: Mapping[str, str] = {
@@ -333,8 +335,11 @@ GROUP_TITLES: Mapping[str, str] = {
     "parallel": "Parallelism",
     "observability": "Logs and statistics",
     "server": "HTTP server",
+    "answers": "Tools and reasoning in answers",
 }
 """Field of EngineConfig -> heading."""
+SERVER_GROUPS = frozenset({"server", "answers"})
+"""Those without meaning offline."""
 
 
 def group_types() -> dict[str, type]:

@@ -15,7 +15,6 @@ NOT_HERE: dict[str, tuple[tuple[object, ...], str]] = {
     "enable_expert_parallel": ((False,), _LATER),
     "enable_lora": ((False,), _LATER),
     "enable_prompt_embeds": ((False,), _LATER),
-    "enable_auto_tool_choice": ((False,), _LATER),
     "enable_sleep_mode": ((False,), _LATER),
     "h11_max_header_count": ((256,), "use --max-header-count"),
     "h11_max_incomplete_event_size": ((4194304,), "use --max-header-bytes"),
@@ -29,12 +28,10 @@ NOT_HERE: dict[str, tuple[tuple[object, ...], str]] = {
     "model_impl": (("auto", "vllm"), "models are Octavo's own; leave it out"),
     "middleware": (([],), "put a proxy in front of the server"),
     "quantization": ((), "the format is read from the files; leave it out"),
-    "reasoning_parser": (("",), _LATER),
     "runner": (("auto", "generate"), "this release generates text only; leave it out"),
     "speculative_config": ((), _LATER),
     "structured_outputs_config": ((), _LATER),
     "swap_space": ((0, 4), "preempted requests are computed again; leave it out"),
-    "tool_call_parser": ((), _LATER),
     "tokenizer_mode": (("auto", "hf"), "there is one kind of tokenizer; leave it out"),
 }
 """Name -> (values without effect; None always is one, remedy for others)."""

@@ -15,13 +15,14 @@ Reservation, and why the first request can always finish:
    promised, and by 1 it fits. While a running request lacks blocks nobody is admitted.
 4. Where a waiting request does not fit, at most `max_bypass` others are admitted past it until it is; then nobody is,
    and as those running end (each has a greatest length) it becomes the first. Requests that are not ready are passed
-   freely: what they wait for is not memory.
+   freely, for what they wait for is not memory; but at most MAX_UNREADY of them, for looking at them takes time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from typing import Final
 
 import msgspec
 
@@ -32,6 +33,9 @@ from octavo.core.kv.prefix import HitLosses
 from octavo.core.policy import Readiness, ReadinessCheck, SchedulingPolicy
 from octavo.core.queues import RequestQueue
 from octavo.core.request import Frame, Request
+
+MAX_UNREADY: Final = 256
+"""Waiting requests that are not ready and are looked past in one round."""
 
 NewBlocks = tuple[tuple[int, int, list[int]], ...]
 
@@ -151,6 +155,7 @@ class PlanningRound:
     def _decide_waiting(self, waiting: RequestQueue, is_ready: ReadinessCheck) -> None:
         skipped: list[Request] = []
         may_pass = self._limits.max_bypass
+        num_unready = 0
         for request in waiting.in_order:
             if self._budgets.tokens <= 0 or self._budgets.sequences <= 0:
                 return
@@ -162,6 +167,10 @@ class PlanningRound:
             if outcome is _Outcome.ADMITTED:
                 self.passed += skipped
                 may_pass -= bool(skipped)
+            elif outcome is _Outcome.NOT_READY:
+                num_unready += 1
+                if num_unready >= MAX_UNREADY:
+                    return
             elif outcome is _Outcome.NO_ROOM:
                 skipped.append(request)
                 may_pass = min(may_pass, self._limits.max_bypass - request.num_bypassed)

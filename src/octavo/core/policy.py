@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Final, Protocol
 
-from octavo.base.errors import ConfigError, ConfigProblem
+from octavo.base.errors import ConfigError, ConfigProblem, OctavoError
 from octavo.core.request import Request
 
 DEFAULT_AGEING_S: Final = 60.0
@@ -76,10 +76,15 @@ class Readiness(Enum):
     NOT_YET = 1
 
 
+class NeverReadyError(OctavoError):
+    """What a request waits for will not come. The message is for its client."""
+
+
 class ReadinessCheck(Protocol):
     """Asked of each waiting request before it is admitted: grammar compiled, KV arrived, adapter loaded.
 
-    A request that is NOT_YET waits and holds nobody up. Raising ends that request with the exception's text.
+    A request that is NOT_YET waits and holds nobody up. NeverReadyError ends that request with its text, any other
+    exception as a fault of ours. Being asked may be what starts the preparation.
     """
 
     def __call__(self, request: Request) -> Readiness: ...

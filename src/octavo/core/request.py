@@ -126,10 +126,11 @@ class Request:
         certain = len(self.token_ids)
         for frame in self.frames:
             if frame.epoch >= self.first_valid_epoch:
-                if frame.samples:
-                    certain += 1
+                end = frame.start + frame.num_tokens
+                if frame.samples and end >= certain:
+                    certain = end + 1
                 if frame.epoch == self.epoch:
-                    scheduled = frame.start + frame.num_tokens
+                    scheduled = end
         return scheduled, certain
 
     @property

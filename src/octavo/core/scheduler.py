@@ -9,7 +9,8 @@ Does not own: the bytes of KV, token values before they are sampled, when a plan
 
 Guarantees
 - A request has exactly one delta with a finish_reason, and none after it.
-- An exception in planning or finishing one request ends that request alone, with reason "error"; so does a failed row.
+- An exception in planning or finishing one request ends that request alone, with reason "error"; so does a failed row
+  and what it waits for and will never get.
 - Up to `max_steps_in_flight` plans are out; results come back in plan order. No position is scheduled behind the
   length at which a text must end; samples behind an end that was found late are dropped.
 - The request that is first in the policy's order always finishes (planning.py says why).
@@ -28,12 +29,12 @@ from octavo.base.errors import InvariantError
 from octavo.core.border import check_request
 from octavo.core.budget import Budgets, SchedulerLimits
 from octavo.core.events import Tally
-from octavo.core.finish import End, accept_prompt_logprobs, accept_tokens, find_end, make_delta
+from octavo.core.finish import End, accept_prompt_logprobs, accept_tokens, find_end, make_delta, read_end
 from octavo.core.kv.manager import KvManager
 from octavo.core.kv.sequence import KvSequence
 from octavo.core.planner import build_step_plan
 from octavo.core.planning import Decision, PlanningRound
-from octavo.core.policy import ReadinessCheck, SchedulingPolicy, always_ready
+from octavo.core.policy import NeverReadyError, ReadinessCheck, SchedulingPolicy, always_ready
 from octavo.core.request import Frame, Request
 from octavo.core.roster import Roster
 from octavo.core.state import STATUS_OF_REASON, RequestStatus
@@ -247,19 +248,20 @@ class Scheduler:
         if request.client.sampling.prompt_logprobs is not None:
             prompt_logprobs = accept_prompt_logprobs(request, frame, result.prompt_logprobs.get(idx, []))
         token_ids = result.token_ids[idx]
-        num_accepted, end = accept_tokens(request, frame, token_ids)
+        accepted, end = accept_tokens(request, frame, token_ids, read_end(result, idx))
+        new_ids = token_ids[accepted]
         if frame.epoch == request.epoch:
-            num_rejected = frame.num_drafts + 1 - len(token_ids) if token_ids else 0
+            num_rejected = max(0, frame.num_drafts + 1 - len(token_ids)) if token_ids else 0
             request.tokens_computed = frame.end - num_rejected
             self._kv.publish(request.seq, request.tokens_computed, request.token_ids)
         if end is not None:
             self._let_go(request, end)
-        elif not token_ids and not prompt_logprobs:
+        elif not new_ids and not prompt_logprobs:
             return None
         return make_delta(
             request,
-            token_ids=token_ids[:num_accepted],
-            logprobs=result.logprobs[idx][:num_accepted] if idx in result.logprobs else [],
+            token_ids=new_ids,
+            logprobs=result.logprobs[idx][accepted] if idx in result.logprobs else [],
             prompt_logprobs=prompt_logprobs or [],
             end=end,
         )
@@ -312,6 +314,8 @@ class Scheduler:
     # Ends.
 
     def _end_by_fault(self, request: Request, error: Exception) -> RequestDelta:
+        if isinstance(error, NeverReadyError):
+            return self._end(request, End("error", error=str(error)))
         self._tally.num_faults += 1
         return self._end(request, End("error", error=f"internal error: {type(error).__name__}: {error}"))
 

@@ -25,17 +25,31 @@ from octavo.core.scheduler import Scheduler
 from octavo.engine.client import InProcessClient
 from octavo.engine.core import EngineCore
 from octavo.engine.frontend import FrontEnd
-from octavo.engine.input.front_parts import load_front_parts, make_inputs, open_model
+from octavo.engine.grammars import GrammarDesk, LazyBackend
+from octavo.engine.input.front_parts import (
+    FrontParts,
+    load_front_parts,
+    make_grammar_backend,
+    make_inputs,
+    open_model,
+)
 from octavo.engine.input.processor import InputProcessor
 from octavo.engine.output.processor import OutputProcessor
 from octavo.engine.startup_log import startup_lines
 from octavo.engine.timeline import Timeline
 from octavo.executor.interface import Executor
+from octavo.grammar.cache import GrammarCache
+from octavo.grammar.compiler import GrammarCompiler
 from octavo.loading import Checkpoint, Tokenizer
 from octavo.obs.step_meter import MachineRates, StepMeter
 from octavo.proto.plan import StepPlan
 
 logger = get_logger(__name__)
+
+GRAMMAR_CACHE_BYTES = 64 << 20
+"""Compiled grammars that are kept when no request uses them."""
+MAX_HELD_PER_SEQUENCE = 2
+"""Waiting requests whose grammars are made ahead, for each sequence that may run."""
 
 Progress = Callable[[int, int], None]
 """Called with (parts of the weights loaded, parts in all)."""
@@ -64,11 +78,14 @@ def build_engine(config: EngineConfig, *, progress: Progress | None = None) -> E
     with open_model(config) as checkpoint:
         resolved = _resolve(config, checkpoint, machine, timeline)
         parts = load_front_parts(config, checkpoint)
-        inputs = make_inputs(parts, resolved)
+        backend = make_grammar_backend(lambda: parts)
+        inputs = make_inputs(parts, resolved, grammars=backend)
         timeline.mark("tokenizer")
-        executor, meter = _load_executor(checkpoint, resolved, timeline, progress)
+        grammars = _make_desk(backend, resolved, clock)
+        executor, meter = _load_executor(checkpoint, resolved, grammars, timeline, progress)
         identity = model_identity(checkpoint, resolved)
-    client = InProcessClient(_make_core(resolved, executor, clock, meter=meter, identity=identity))
+    core = _make_core(resolved, executor, clock, grammars, meter=meter, identity=identity)
+    client = InProcessClient(core)
     front_end = FrontEnd(client, OutputProcessor(parts.tokenizer), clock)
     timeline.mark("front end")
     logger.info("ready in %s", timeline)
@@ -82,14 +99,34 @@ def build_core(
 
     on_step_done: see EngineCore.
     """
+    clock = MonotonicClock()
     machine = read_machine(kernel_backends=_kernel_backends())
     timeline.mark("machine")
     with open_model(config) as checkpoint:
         resolved = _resolve(config, checkpoint, machine, timeline)
-        executor, meter = _load_executor(checkpoint, resolved, timeline, None)
+        backend = make_grammar_backend(lambda: _read_front_parts(config))
+        grammars = _make_desk(backend, resolved, clock, on_ready=on_step_done)
+        executor, meter = _load_executor(checkpoint, resolved, grammars, timeline, None)
         identity = model_identity(checkpoint, resolved)
-    core = _make_core(resolved, executor, MonotonicClock(), meter=meter, identity=identity, on_step_done=on_step_done)
+    core = _make_core(resolved, executor, clock, grammars, meter=meter, identity=identity, on_step_done=on_step_done)
     return resolved, core
+
+
+def _read_front_parts(config: EngineConfig) -> FrontParts:
+    with open_model(config) as checkpoint:
+        return load_front_parts(config, checkpoint)
+
+
+def _make_desk(
+    backend: LazyBackend, resolved: ResolvedConfig, clock: Clock, *, on_ready: Callable[[], None] | None = None
+) -> GrammarDesk:
+    return GrammarDesk(
+        backend,
+        GrammarCompiler(backend, cache=GrammarCache(GRAMMAR_CACHE_BYTES)),
+        clock,
+        max_held=MAX_HELD_PER_SEQUENCE * resolved.scheduler.max_num_seqs,
+        on_ready=on_ready,
+    )
 
 
 def _resolve(config: EngineConfig, checkpoint: Checkpoint, machine: MachineFacts, timeline: Timeline) -> ResolvedConfig:
@@ -122,7 +159,11 @@ def _kernel_backends() -> tuple[KernelBackend, ...]:
 
 
 def _load_executor(
-    checkpoint: Checkpoint, resolved: ResolvedConfig, timeline: Timeline, progress: Progress | None
+    checkpoint: Checkpoint,
+    resolved: ResolvedConfig,
+    grammars: GrammarDesk,
+    timeline: Timeline,
+    progress: Progress | None,
 ) -> tuple[Executor, StepMeter]:
     """Kernels, weights, KV memory, one warm-up of each path; where statistics are wanted, the machine's rates."""
     from octavo.executor.inproc import InProcessExecutor
@@ -145,7 +186,7 @@ def _load_executor(
     }
     itemsize = 4 if resolved.model.dtype == "float32" else 2
     cost_model = CostModel(checkpoint.spec, weight_bits=8 * itemsize, kv_itemsize=itemsize)
-    runner = ModelRunner(model, ops, resolved.cache.spec, cost_model=cost_model, **limits)
+    runner = ModelRunner(model, ops, resolved.cache.spec, cost_model=cost_model, grammars=grammars, **limits)
     executor = InProcessExecutor(runner, scheduler.max_concurrent_steps)
     timeline.mark("KV memory")
     rates = None
@@ -176,6 +217,7 @@ def _make_core(
     resolved: ResolvedConfig,
     executor: Executor,
     clock: Clock,
+    grammars: GrammarDesk,
     *,
     meter: StepMeter,
     identity: str,
@@ -201,6 +243,7 @@ def _make_core(
         ),
         kv,
         make_policy(limits.scheduling_policy),
+        is_ready=grammars.readiness,
     )
     return EngineCore(
         scheduler,
@@ -209,6 +252,7 @@ def _make_core(
         max_steps_in_flight=limits.max_concurrent_steps,
         on_step_done=on_step_done,
         meter=meter,
+        grammars=grammars,
     )
 
 

@@ -18,6 +18,7 @@ from octavo.base.clock import Clock
 from octavo.base.errors import EngineDeadError
 from octavo.base.log import get_logger
 from octavo.core.scheduler import Scheduler
+from octavo.engine.grammars import GrammarDesk
 from octavo.executor.interface import Executor
 from octavo.obs.step_meter import StepMeter
 from octavo.proto.output import RequestDelta
@@ -27,6 +28,9 @@ from octavo.proto.result import StepResult
 from octavo.proto.stats import EngineStats
 
 logger = get_logger(__name__)
+
+UNREADY_WAIT_S = 0.05
+"""How long `step` waits for a grammar: deadlines are looked at so often."""
 
 
 class StepInFlight(NamedTuple):
@@ -48,13 +52,16 @@ class EngineCore:
         max_steps_in_flight: int,
         on_step_done: Callable[[], None] | None = None,
         meter: StepMeter | None = None,
+        grammars: GrammarDesk | None = None,
     ) -> None:
+        """grammars: the desk that the scheduler asks; None: no request is constrained."""
         self._scheduler = scheduler
         self._executor = executor
         self._clock = clock
         self._max_steps_in_flight = max_steps_in_flight
         self._on_step_done = on_step_done
         self._meter = meter or StepMeter()
+        self._grammars = grammars
         self._in_flight: deque[StepInFlight] = deque()
         self.num_steps_done = 0
         """Steps whose results were taken, failed ones included."""
@@ -75,18 +82,21 @@ class EngineCore:
 
     def abort(self, request_ids: Sequence[str]) -> list[RequestDelta]:
         """End these requests now; unknown and finished ids are ignored. Returns their last deltas."""
-        return self._scheduler.abort(request_ids)
+        return self._note_ends(self._scheduler.abort(request_ids))
 
     def step(self) -> list[RequestDelta]:
         """Keep the queue of steps full, wait for the oldest, and return what its requests gained.
 
-        Raises EngineDeadError when the executor cannot go on.
+        Where every request waits for its grammar, it waits for one of those, a moment. Raises EngineDeadError when the
+        executor cannot go on.
         """
         self._fill()
         deltas = self._scheduler.take_deltas(self._clock.now_s())
         if self._in_flight:
             deltas += self._collect()
-        return deltas
+        elif not deltas and self._grammars is not None and not self._grammars.is_idle:
+            self._grammars.wait(UNREADY_WAIT_S)
+        return self._note_ends(deltas)
 
     def advance(self) -> list[RequestDelta]:
         """Take the results that are there, keep the queue of steps full, and return what the requests gained.
@@ -97,7 +107,13 @@ class EngineCore:
         while self._in_flight and self._in_flight[0].future.done():
             deltas += self._collect()
         self._fill()
-        return deltas + self._scheduler.take_deltas(self._clock.now_s())
+        return self._note_ends(deltas + self._scheduler.take_deltas(self._clock.now_s()))
+
+    def _note_ends(self, deltas: list[RequestDelta]) -> list[RequestDelta]:
+        """Ended requests need their grammars no more."""
+        if self._grammars is not None and not self._grammars.is_idle:
+            self._grammars.let_go(delta.request_id for delta in deltas if delta.finish_reason is not None)
+        return deltas
 
     def _fill(self) -> None:
         """Plan and submit until the queue is full or nothing is to do."""
@@ -107,6 +123,8 @@ class EngineCore:
             self._meter.add_plan(self._clock.now_s() - started_s)
             if plan is None:
                 return
+            if plan.new and self._grammars is not None:
+                self._grammars.note_started(new.request_id for new in plan.new)
             future = self._executor.submit(plan)
             self._in_flight.append(StepInFlight(plan, future))
             if self._on_step_done is not None:
@@ -167,4 +185,6 @@ class EngineCore:
         """Wait for what is in flight and release the executor. Calling again does nothing."""
         while self._in_flight:
             self._in_flight.popleft().future.exception()
+        if self._grammars is not None:
+            self._grammars.close()
         self._executor.shutdown()

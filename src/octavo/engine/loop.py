@@ -38,6 +38,7 @@ from octavo.proto.messages import (
     StatsReply,
 )
 from octavo.proto.output import RequestDelta
+from octavo.proto.stats import EngineStats
 
 logger = get_logger(__name__)
 
@@ -52,6 +53,11 @@ def throughput_log(*, is_disabled: bool) -> ThroughputLog | None:
 
 class Port(Protocol):
     """Where messages come from and go to."""
+
+    @property
+    def num_dropped_frames(self) -> int:
+        """What came in and was no message."""
+        ...
 
     def receive(self) -> Iterable[tuple[int, ClientMessage]]:
         """(front end, message) of a bounded number of messages that are there; never waits."""
@@ -124,7 +130,7 @@ class EngineLoop:
                 case Ping():
                     self._port.send(client_idx, Pong(call_id=message.call_id, load=self._load()))
                 case GetStats():
-                    self._port.send(client_idx, StatsReply(call_id=message.call_id, stats=self._core.stats()))
+                    self._port.send(client_idx, StatsReply(call_id=message.call_id, stats=self._stats()))
                 case ResetPrefixCache():
                     is_done = self._core.reset_prefix_cache(reset_running=message.reset_running)
                     self._port.send(client_idx, ResetReply(call_id=message.call_id, is_done=is_done))
@@ -190,6 +196,9 @@ class EngineLoop:
             self._core.abort([ended.request_id])
             self._clients.pop(ended.request_id, None)
             self._send_batch(client_idx, [ended])
+
+    def _stats(self) -> EngineStats:
+        return msgspec.structs.replace(self._core.stats(), num_dropped_frames=self._port.num_dropped_frames)
 
     def _load(self) -> Load:
         return Load(

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from octavo.base.errors import ValidationError
 from octavo.outputs import RequestOutput
 
 
@@ -75,7 +76,13 @@ class GenerationProgress:
 
     @classmethod
     def start(cls, use_tqdm: bool | ProgressBarFactory, *, total: int) -> GenerationProgress:
-        """A bar of our own for True, one from the caller's factory, or none."""
+        """A bar of our own for True, one from the caller's factory, or none. Raises ValidationError."""
+        if not isinstance(use_tqdm, bool) and not callable(use_tqdm):
+            raise ValidationError(
+                f"use_tqdm={use_tqdm!r}: must be True, False, or a function that makes a bar, such as tqdm",
+                parameter="use_tqdm",
+                value=use_tqdm,
+            )
         if not use_tqdm or total == 0:
             return cls(None)
         factory = TerminalBar if use_tqdm is True else use_tqdm

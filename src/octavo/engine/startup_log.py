@@ -1,4 +1,4 @@
-"""What a start is told in the log, in vLLM's words: people and scripts look for these lines.
+"""What a start is told in the log, in the words of vLLM's CPU back end: people and scripts look for these lines.
 
 Owns: the lines.   Does not own: the times (timeline.py), the logger.
 """
@@ -22,7 +22,7 @@ def startup_lines(config: ResolvedConfig, phases: Mapping[str, float]) -> list[s
     return [
         f"Loading weights took {phases.get('weights', 0.0):.2f} seconds",
         f"Model loading took {format_bytes(budget.weights_bytes)} and {loading_s:.2f} seconds",
-        f"GPU KV cache size: {budget.num_kv_tokens:,} tokens",
+        f"CPU KV cache size: {budget.num_kv_tokens:,} tokens, "
         f"Maximum concurrency for {longest:,} tokens per request: {budget.num_kv_tokens / longest:.2f}x",
         f"init engine (profile, create kv cache, warmup model) took {preparing_s:.2f} seconds",
     ]

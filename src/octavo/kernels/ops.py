@@ -150,9 +150,10 @@ class ForwardBatch:
 class SampleBatch:
     """Parameters of the R rows that sample; arrays [R] unless said otherwise.
 
-    Order of processing, fixed and documented: allowed/bad/min-token masks and logit_bias, repetition penalty,
-    frequency and presence penalties, temperature, then top-k, top-p, min-p on the tempered distribution, then
-    arg max of (logit + Gumbel noise). Greedy rows (temperature 0) skip what follows the penalties and add no noise.
+    Order of processing, fixed and documented: masks (allowed, allowed_bits), then bias (logit_bias, bad words, ends
+    before min_tokens), repetition penalty, frequency and presence penalties, temperature, then top-k, top-p, min-p on
+    the tempered distribution, then arg max of (logit + Gumbel noise). A masked token is at -inf and stays there.
+    Greedy rows (temperature 0) skip what follows the penalties and add no noise.
     Logprobs are of the raw logits (log-softmax before any processing).
     """
 
@@ -174,6 +175,9 @@ class SampleBatch:
     """Per row (ids, values added): logit_bias, and -inf for banned tokens."""
     allowed: tuple[IntArray | None, ...]
     """Per row: only these ids may be sampled; None: all."""
+    allowed_bits: tuple[IntArray | None, ...]
+    """Per row [ceil(V / 32)]: token t may be sampled where bit t % 32 of word t // 32 is set; None: all. Bits from V on
+    mean nothing."""
     num_logprobs: IntArray
     """-1: none wanted; k >= 0: the sampled token and the top k."""
     logprob_token_ids: tuple[IntArray | None, ...]
@@ -187,7 +191,9 @@ class SampleResult:
     token_ids: IntArray
     """[R]"""
     finite: npt.NDArray[np.bool_]
-    """[R] False: the row's logits held a NaN or +inf, or masks left no token; its token means nothing."""
+    """[R] False: the row's logits held a NaN or +inf; its token means nothing."""
+    exhausted: npt.NDArray[np.bool_]
+    """[R] True: masks and biases left no token to choose; its token means nothing. Never where not finite."""
     logprobs: tuple[tuple[IntArray, FloatArray, IntArray] | None, ...]
     """Per row (ids, logprobs, ranks): the sampled token first, then the top k or the ids asked for."""
 

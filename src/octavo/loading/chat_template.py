@@ -41,11 +41,17 @@ class ChatTemplate:
         self.sources = dict(sources)
         self._special_tokens = dict(special_tokens)
         self._compiled: dict[str, jinja2.Template] = {}
+        self._given: tuple[str, jinja2.Template] | None = None
 
     @property
     def default_source(self) -> str | None:
         """The template for ordinary conversations, if the model has one."""
         return self.sources.get(DEFAULT)
+
+    @property
+    def tool_source(self) -> str | None:
+        """The template for conversations with tools."""
+        return self.sources.get(TOOL_USE, self.default_source)
 
     def render(self, messages: Sequence[Mapping[str, Any]], options: TemplateOptions) -> str:
         """The text. Raises ValidationError."""
@@ -68,7 +74,7 @@ class ChatTemplate:
 
     def _choose(self, chat_template: str | None, *, has_tools: bool) -> jinja2.Template:
         if chat_template is not None and chat_template not in self.sources:
-            return compile_template(chat_template)
+            return self._compile_given(chat_template)
         name = chat_template or (TOOL_USE if has_tools and TOOL_USE in self.sources else DEFAULT)
         if name not in self.sources:
             raise ValidationError(
@@ -78,6 +84,12 @@ class ChatTemplate:
         if name not in self._compiled:
             self._compiled[name] = compile_template(self.sources[name])
         return self._compiled[name]
+
+    def _compile_given(self, source: str) -> jinja2.Template:
+        """The last one is kept: an operator gives the same with every conversation."""
+        if self._given is None or self._given[0] != source:
+            self._given = (source, compile_template(source))
+        return self._given[1]
 
 
 def _cut_after_final_message(text: str, messages: Sequence[Mapping[str, Any]]) -> str:

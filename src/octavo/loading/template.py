@@ -93,7 +93,9 @@ def compile_template(source: str) -> jinja2.Template:
     try:
         return _make_environment().from_string(source)
     except (jinja2.TemplateError, RecursionError, OverflowError, ValueError, SyntaxError, MemoryError) as error:
-        raise ValidationError(f"chat_template: not a valid template: {error}", parameter="chat_template") from error
+        place = f"line {error.lineno}: " if isinstance(error, jinja2.TemplateSyntaxError) else ""
+        message = f"chat_template: not a valid template: {place}{error}"
+        raise ValidationError(message, parameter="chat_template") from error
 
 
 def render_template(template: jinja2.Template, variables: Mapping[str, object]) -> str:

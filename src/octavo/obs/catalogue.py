@@ -8,7 +8,6 @@ Names are those in the code of Prometheus' clients: counters get `_total` when t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 MAX_TOKENS_BOUND = 10_000_000
 """Longest sequence whose length the histograms tell from a longer one."""
@@ -79,8 +78,17 @@ class HistogramSpec:
     """Bounds above the longest possible sequence are not shown."""
 
 
-MetricSpec = CounterSpec | HistogramSpec
-MetricKind = Literal["counter", "histogram"]
+@dataclass(frozen=True, slots=True)
+class GaugeSpec:
+    """A number that grows and shrinks; each front end has its part of it."""
+
+    name: str
+    text: str
+    labels: Labels = ()
+    is_of_engine: bool = False
+
+
+MetricSpec = CounterSpec | HistogramSpec | GaugeSpec
 
 PROMPT_TOKENS = CounterSpec("vllm:prompt_tokens", "Prompt tokens of requests that reached their first token.")
 GENERATION_TOKENS = CounterSpec("vllm:generation_tokens", "Tokens generated.")
@@ -145,10 +153,17 @@ HTTP_DURATION = HistogramSpec(
     is_of_engine=False,
 )
 
+DROPPED_FRAMES = CounterSpec(
+    "octavo_front_end_dropped_frames", "Frames of the engine that were no messages.", is_of_engine=False
+)
+ACTIVE_REQUESTS = GaugeSpec("octavo_active_requests", "Requests for text that are being answered.")
+QUEUED_REQUESTS = GaugeSpec("octavo_queued_requests", "Requests that the engine has not begun.")
+QUEUED_PROMPT_TOKENS = GaugeSpec("octavo_queued_prompt_tokens", "Prompt tokens of the queued requests.")
+
 FRONT_END_METRICS: tuple[MetricSpec, ...] = (
     PROMPT_TOKENS, GENERATION_TOKENS, PROMPT_TOKENS_CACHED, PROMPT_TOKENS_BY_SOURCE, REQUEST_SUCCESS,
     ADMISSION_REJECTIONS, TTFT, ITL, TIME_PER_OUTPUT_TOKEN, E2E, QUEUE_TIME, INFERENCE_TIME, PREFILL_TIME, DECODE_TIME,
     REQUEST_PROMPT_TOKENS, REQUEST_GENERATION_TOKENS, REQUEST_MAX_GENERATION_TOKENS, PARAMS_MAX_TOKENS, PARAMS_N,
-    HTTP_REQUESTS, HTTP_DURATION,
+    HTTP_REQUESTS, HTTP_DURATION, DROPPED_FRAMES, ACTIVE_REQUESTS, QUEUED_REQUESTS, QUEUED_PROMPT_TOKENS,
 )  # fmt: skip
 """Everything a front end counts; the order is that of the counters in memory."""

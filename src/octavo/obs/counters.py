@@ -1,8 +1,9 @@
 """Counters of all front ends of one server, in memory that they share.
 
 Owns: the layout, and who writes where.   Does not own: which metrics there are (catalogue.py), how they are shown.
-Each front end has a page of its own and only adds to it; a reader sums over all pages. So a scrape of any front end
-gives the totals of all, a front end that died is not forgotten, and its successor counts on in the same page.
+Each front end has a page of its own and only adds to it (gauges also shrink); a reader sums over all pages. So a scrape
+of any front end gives the totals of all, a front end that died is not forgotten, and its successor counts on in the
+same page.
 The memory has no name in any file system: it ends with the last process that holds it.
 Invariants: one writer a page; a value is one aligned 8-byte float, so a reader sees it before or after an addition.
 """
@@ -16,7 +17,7 @@ from bisect import bisect_left
 from typing import Self
 
 from octavo.base.errors import InvariantError
-from octavo.obs.catalogue import CounterSpec, HistogramSpec, MetricSpec
+from octavo.obs.catalogue import CounterSpec, GaugeSpec, HistogramSpec, MetricSpec
 
 _ITEM_BYTES = 8
 
@@ -50,8 +51,8 @@ def label_values(metric: MetricSpec) -> list[tuple[str, ...]]:
 
 
 def _num_items(metric: MetricSpec) -> int:
-    """A counter is one number; a histogram one for each bound, one for what is above the last, and the sum."""
-    return 1 if isinstance(metric, CounterSpec) else len(metric.bounds) + 2
+    """A counter or gauge is one number; a histogram one for each bound, one for above the last, and the sum."""
+    return len(metric.bounds) + 2 if isinstance(metric, HistogramSpec) else 1
 
 
 class Counters:
@@ -85,6 +86,16 @@ class Counters:
         start = self._base + self.layout.start(metric, values)
         self._items[start + bisect_left(metric.bounds, value)] += 1.0
         self._items[start + len(metric.bounds) + 1] += value
+
+    def change(self, metric: GaugeSpec, amount: float) -> None:
+        """Add to this front end's part of a gauge, or with a negative amount take away."""
+        self._items[self._base + self.layout.start(metric, ())] += amount
+
+    def clear_gauges(self) -> None:
+        """This front end has nothing in hand: it begins, or it has died."""
+        for metric in self.layout.metrics:
+            if isinstance(metric, GaugeSpec):
+                self._items[self._base + self.layout.start(metric, ())] = 0.0
 
     def read(self, metric: MetricSpec, values: tuple[str, ...] = ()) -> list[float]:
         """The items of one series, summed over all front ends."""

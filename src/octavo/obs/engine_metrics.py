@@ -68,7 +68,9 @@ def _counters(engines: _Engines) -> Iterator[Metric]:
     phases = family("octavo_engine_phase_seconds", "Time of the engine by phase of a step.", "phase")
     moved = family("octavo_step_bytes", "Bytes that steps had to move at the least.")
     multiplied = family("octavo_step_flops", "Floating-point operations that steps had to do at the least.")
+    dropped = family("octavo_engine_dropped_frames", "Frames that came to the engine and were no messages.")
     for labels, stats in engines:
+        dropped.add_metric(labels, stats.num_dropped_frames)
         for field, counter in plain.items():
             counter.add_metric(labels, getattr(stats.scheduler, field))
         for reason in LOSS_REASONS:
@@ -77,7 +79,7 @@ def _counters(engines: _Engines) -> Iterator[Metric]:
             phases.add_metric((*labels, phase), stats.steps.phase_s.get(phase, 0.0))
         moved.add_metric(labels, stats.steps.planned_bytes)
         multiplied.add_metric(labels, stats.steps.planned_flops)
-    yield from (*plain.values(), lost, phases, moved, multiplied)
+    yield from (*plain.values(), dropped, lost, phases, moved, multiplied)
 
 
 def _histograms(engines: _Engines) -> Iterator[Metric]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
-from octavo.obs.catalogue import CounterSpec, HistogramSpec
+from octavo.obs.catalogue import CounterSpec, GaugeSpec, HistogramSpec, MetricSpec
 from octavo.obs.counters import Counters, label_values
 from octavo.obs.engine_metrics import add_histogram, cache_config_info, engine_metrics
 from octavo.proto.stats import EngineStats, Histogram
@@ -53,6 +53,8 @@ class MetricsPage:
         for spec in self._counters.layout.metrics:
             if isinstance(spec, CounterSpec):
                 yield self._counter(spec)
+            elif isinstance(spec, GaugeSpec):
+                yield self._gauge(spec)
             else:
                 yield self._histogram(spec)
 
@@ -61,6 +63,12 @@ class MetricsPage:
         family = CounterMetricFamily(spec.name, spec.text, labels=names)
         for values in label_values(spec):
             family.add_metric((*common, *values), self._counters.read(spec, values)[0])
+        return family
+
+    def _gauge(self, spec: GaugeSpec) -> Metric:
+        names, common = self._labels(spec)
+        family = GaugeMetricFamily(spec.name, spec.text, labels=names)
+        family.add_metric(common, self._counters.read(spec)[0])
         return family
 
     def _histogram(self, spec: HistogramSpec) -> Metric:
@@ -76,7 +84,7 @@ class MetricsPage:
             add_histogram(family, (*common, *values), histogram, spec.bounds[:num_bounds])
         return family
 
-    def _labels(self, spec: CounterSpec | HistogramSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _labels(self, spec: MetricSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Label names of a metric, and the values that all its series share."""
         own = tuple(name for name, _ in spec.labels)
         if spec.is_of_engine:

@@ -15,6 +15,7 @@ from octavo.base.clock import Clock
 from octavo.obs import catalogue as metrics
 from octavo.obs.counters import Counters
 from octavo.obs.events import RequestRecord, SequenceRecord
+from octavo.obs.server_load import ServerLoad
 from octavo.proto.output import FinishReason
 
 RecordSink = Callable[[RequestRecord], None]
@@ -113,6 +114,7 @@ class RequestMeter:
     """Counts the requests of one front end, and hands a record of each to the sinks."""
 
     def __init__(self, counters: Counters, clock: Clock, sinks: Sequence[RecordSink] = ()) -> None:
+        self.load = ServerLoad(counters)
         self._counters = counters
         self._clock = clock
         self._sinks = tuple(sinks)
@@ -133,6 +135,10 @@ class RequestMeter:
         counters.add(metrics.PROMPT_TOKENS_CACHED, num_cached_tokens)
         counters.add(metrics.PROMPT_TOKENS_BY_SOURCE, num_cached_tokens, ("local_cache_hit",))
         counters.add(metrics.PROMPT_TOKENS_BY_SOURCE, facts.num_prompt_tokens - num_cached_tokens, ("local_compute",))
+
+    def count_dropped_frame(self) -> None:
+        """The engine sent what is no message."""
+        self._counters.add(metrics.DROPPED_FRAMES)
 
     def count_gap(self, gap_s: float) -> None:
         """Between two outputs of one sequence."""

@@ -1,4 +1,4 @@
-"""The line about throughput, in vLLM's words, because people search logs for it.
+"""The line about throughput, in the words of vLLM's CPU back end, because people search logs for it.
 
 Owns: when a line is due and what it says.   Does not own: where it goes, the clock, what is counted.
 There is no timer: the engine's loop calls `turn` after each turn it makes, and an idle engine makes none. A line is due
@@ -74,7 +74,7 @@ class ThroughputReport:
         ]
         if stats.num_preemptions:
             parts.append(f"Preemptions: {stats.num_preemptions}")
-        parts.append(f"GPU KV cache usage: {100 * stats.kv_usage:.1f}%")
+        parts.append(f"CPU KV cache usage: {100 * stats.kv_usage:.1f}%")
         if stats.prefix_queries:
             parts.append(f"Prefix cache hit rate: {100 * stats.prefix_hits / stats.prefix_queries:.1f}%")
         return f"Engine {self._engine_idx:03d}: " + ", ".join(parts)

@@ -24,6 +24,8 @@ class RequestDelta(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     finish_reason: FinishReason | None = None
     stop_reason: int | None = None
     """The stop token id, when one of stop_token_ids ended the text. Stop strings are found by the front end."""
+    is_complete: bool = False
+    """With finish_reason "stop": no token ended the text, its grammar is complete; the last token belongs to it."""
     num_cached_tokens: int = 0
     """Prompt tokens not computed, thanks to the prefix cache, at first admission."""
     error: str | None = None

@@ -30,11 +30,15 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
     step_id: int
     epoch: int
     token_ids: list[list[int]]
-    """Per plan entry: sampled tokens, in order; empty where the entry does not sample or failed."""
+    """Per plan entry, tokens from the position that it samples on: the sampled one, then those that a grammar leaves no
+    choice about. Empty where the entry does not sample, failed, or `ends` without a token."""
     logprobs: dict[int, list[TokenLogprobs]] = {}
     """Entry index -> one TokenLogprobs a sampled token, for requests that asked."""
     prompt_logprobs: dict[int, list[TokenLogprobs]] = {}
     """Entry index -> logprobs of the prompt tokens at positions starts+1 .. of this chunk, for requests that asked."""
     failed: dict[int, str] = {}
     """Entry index -> what went wrong with this sequence alone (a non-finite logit, a bad row)."""
+    ends: dict[int, str | None] = {}
+    """Entry index -> its text ends behind these tokens, whatever they are. None: its grammar is complete and no end
+    token can be written. Else: why no token may follow."""
     timings: StepTimings = StepTimings()

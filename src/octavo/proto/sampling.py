@@ -25,6 +25,7 @@ from octavo.proto.sampling_checks import (
     refuse,
 )
 from octavo.proto.sampling_names import CheckedNames
+from octavo.proto.structured import StructuredOutputsParams, as_structured_outputs
 
 __all__ = [
     "GREEDY_EPSILON",
@@ -34,6 +35,7 @@ __all__ = [
     "MIN_TEMPERATURE",
     "RequestOutputKind",
     "SamplingParams",
+    "StructuredOutputsParams",
 ]
 
 logger = get_logger(__name__)
@@ -59,6 +61,7 @@ class SamplingParams(
     logprobs, prompt_logprobs: how many of the best tokens to report beside the one taken; -1 is the whole vocabulary.
     logprob_token_ids: report these in place of the best. logit_bias: clamped to +-100.
     bad_words: never written; a word that begins in the prompt is not looked for.
+    structured_outputs: the form the text must have; it ends by itself where the form is complete.
     """
 
     n: int = 1
@@ -86,16 +89,28 @@ class SamplingParams(
     spaces_between_special_tokens: bool = True
     logit_bias: dict[int, float] | None = None
     allowed_token_ids: list[int] | None = None
+    structured_outputs: StructuredOutputsParams | None = None
+    """May be given as a mapping of its fields."""
+    thinking_token_budget: int | None = None
+    """Tokens of reasoning at most; -1 means None. Needs `thinking_end_token_ids`."""
     output_kind: RequestOutputKind = RequestOutputKind.CUMULATIVE
     skip_reading_prefix_cache: bool | None = None
     """None: where prompt_logprobs are asked for; see `reads_prefix_cache`."""
     bad_words_token_ids: list[list[int]] | None = None
     """Internal: the token forms of `bad_words`, made by the front end."""
+    structured_after: list[int] | None = None
+    """Internal: the constraint begins behind these tokens of the output (the end of reasoning). None: at once."""
+    thinking_start_token_ids: list[int] | None = None
+    """Internal: reasoning begins behind these tokens of the output. None: with the output."""
+    thinking_end_token_ids: list[int] | None = None
+    """Internal: these tokens end reasoning; they are forced once its budget is spent."""
 
     def __post_init__(self) -> None:
         for name, normalise in NORMALISERS.items():
             self._keep(name, normalise(name, getattr(self, name)), warn=name == "temperature")
         self._keep("output_kind", _as_output_kind(self.output_kind))
+        if self.structured_outputs is not None:
+            self._keep("structured_outputs", as_structured_outputs("structured_outputs", self.structured_outputs))
         if self.is_greedy:
             for name, value in (("top_p", 1.0), ("top_k", 0), ("min_p", 0.0)):
                 self._keep(name, value)
@@ -146,6 +161,11 @@ class SamplingParams(
     def has_penalties(self) -> bool:
         """True: the choice of a token depends on the tokens before it beyond the model's own logits."""
         return self.repetition_penalty != 1.0 or self.frequency_penalty != 0.0 or self.presence_penalty != 0.0
+
+    @property
+    def is_constrained(self) -> bool:
+        """True: a grammar or a budget of reasoning says which tokens may come."""
+        return self.structured_outputs is not None or self.thinking_token_budget is not None
 
     @property
     def wants_logprobs(self) -> bool:

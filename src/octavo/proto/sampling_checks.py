@@ -34,6 +34,8 @@ MAX_BAD_WORDS = 128
 MAX_BAD_WORD_BYTES = 1024
 MAX_BAD_WORD_TOKENS = 1024
 """Over all forms of all bad words of a request."""
+MAX_MARKER_TOKENS = 64
+"""Of the texts that begin and end reasoning."""
 MAX_LOGIT_BIAS = 100.0
 """Larger biases are clamped to it, smaller ones to its negative."""
 MAX_INT32 = 2**31 - 1
@@ -213,6 +215,18 @@ def as_logit_bias(name: str, value: object) -> dict[int, float] | None:
     return biases or None
 
 
+def as_marker(name: str, value: object) -> list[int] | None:
+    """Token ids in their order, repeated ones too; no id at all is None."""
+    items = _as_list(name, value, MAX_MARKER_TOKENS)
+    return [as_int(f"{name}[{i}]", item, low=0, high=MAX_INT32) for i, item in enumerate(items)] or None
+
+
+def as_budget(name: str, value: object) -> int | None:
+    """-1 is no budget."""
+    number = as_int(name, value, low=-1, high=MAX_INT32)
+    return None if number == -1 else number
+
+
 # ---- all fields -----------------------------------------------------------------------------------------------------
 
 NORMALISERS: Mapping[str, Normaliser] = {
@@ -242,8 +256,12 @@ NORMALISERS: Mapping[str, Normaliser] = {
     "allowed_token_ids": optional(partial(as_token_ids, limit=MAX_ALLOWED_TOKEN_IDS, allow_empty=False)),
     "skip_reading_prefix_cache": optional(as_bool),
     "bad_words_token_ids": optional(as_bad_words_token_ids),
+    "thinking_token_budget": optional(as_budget),
+    "structured_after": optional(as_marker),
+    "thinking_start_token_ids": optional(as_marker),
+    "thinking_end_token_ids": optional(as_marker),
 }
-"""Every field but output_kind, which is an enumeration of `sampling.py`."""
+"""Every field but output_kind and structured_outputs, which `sampling.py` brings into form."""
 
 
 def check_together(params: Checked) -> None:

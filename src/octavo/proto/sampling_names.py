@@ -7,8 +7,8 @@ Does not own: the fields themselves (`sampling.py`).
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -16,12 +16,10 @@ from octavo.base.errors import ValidationError
 from octavo.proto.sampling_checks import refuse
 
 _NOT_YET = "is not supported by this release; leave it out"
-_GUIDED = "is an old name of structured_outputs, which this release does not support; leave it out"
+_GUIDED = "is an old name; use structured_outputs"
 
 REFUSED: Mapping[str, tuple[tuple[object, ...], str]] = {
-    "structured_outputs": ((None,), _NOT_YET),
     "repetition_detection": ((None,), _NOT_YET),
-    "thinking_token_budget": ((None, -1), _NOT_YET),
     "extra_args": ((None, {}), _NOT_YET),
     "flat_logprobs": ((False,), _NOT_YET),
     "stream_interval": ((None, 1), _NOT_YET),
@@ -46,7 +44,7 @@ REFUSED: Mapping[str, tuple[tuple[object, ...], str]] = {
     "guided_json_object": ((None, False), _GUIDED),
     "guided_decoding_backend": ((None,), _GUIDED),
     "guided_whitespace_pattern": ((None,), _GUIDED),
-    "response_format": ((None,), _NOT_YET),
+    "response_format": ((None,), "belongs to the HTTP API; use structured_outputs"),
 }
 """Name -> (values that ask for nothing and are let through, what to say of any other)."""
 
@@ -58,14 +56,19 @@ def check_refused(name: str, value: object) -> None:
         refuse(name, value, remedy)
 
 
+def refuse_unknown(name: str, value: object, known: Iterable[str], *, prefix: str = "") -> NoReturn:
+    """Raise ValidationError for a name that nobody knows, with the one it resembles."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise ValidationError(f"{prefix}{name}: no such sampling parameter{hint}", parameter=f"{prefix}{name}", value=value)
+
+
 class CheckedNames(msgspec.StructMeta):
     """Makes a struct class that explains the keyword it does not know. Raises ValidationError."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for name in kwargs.keys() - set(self.__struct_fields__):
             if name not in REFUSED:
-                near = difflib.get_close_matches(name, [*self.__struct_fields__, *REFUSED], n=1)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                raise ValidationError(f"{name}: no such sampling parameter{hint}", parameter=name, value=kwargs[name])
+                refuse_unknown(name, kwargs[name], [*self.__struct_fields__, *REFUSED])
             check_refused(name, kwargs.pop(name))
         return super().__call__(*args, **kwargs)

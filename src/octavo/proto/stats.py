@@ -85,4 +85,6 @@ class EngineStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     scheduler: SchedulerStats
     steps: StepStats
+    num_dropped_frames: int = 0
+    """Frames that came in and were no messages."""
     engine_idx: int = 0

@@ -62,6 +62,12 @@ class TokenRows:
         self.token_ids[rows, positions] = token_ids
         self.num_known[rows] = positions + 1
 
+    def extend(self, row: int, token_ids: Sequence[int]) -> None:
+        """Take tokens as known behind the last known one of a row."""
+        start = int(self.num_known[row])
+        self.token_ids[row, start : start + len(token_ids)] = token_ids
+        self.num_known[row] = start + len(token_ids)
+
     def _fault_of(self, new: NewSequence) -> str | None:
         num_tokens = len(new.token_ids)
         if not 1 <= new.num_prompt_tokens <= num_tokens <= self.max_model_len:

@@ -11,25 +11,26 @@ Thread: one at a time.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
 import numpy.typing as npt
 
 from octavo.base.errors import InvariantError
-from octavo.kernels.ops import OpTable, SampleResult, Tensor
+from octavo.kernels.ops import OpTable, Tensor
 from octavo.models.cost import CostModel, StepCost
 from octavo.models.interface import Model
 from octavo.proto.kv import KvCacheSpec
 from octavo.proto.plan import StepPlan
-from octavo.proto.result import StepResult, StepTimings, TokenLogprobs
+from octavo.proto.result import StepResult, StepTimings
 from octavo.runner.batch import StepBatch, build_batch, find_blockless, resolve, sequences_of
 from octavo.runner.block_table import BlockTables
+from octavo.runner.constraints import GrammarSource, RowConstraints
 from octavo.runner.entries import StepEntries, read_entries
 from octavo.runner.prompt_logprobs import PromptLogprobs, chunk_rows, find_ranges
 from octavo.runner.rows import TokenRows
-from octavo.runner.sampling import as_token_logprobs, build_sample_batch
+from octavo.runner.sampler import Sampler, StepOutcome
 from octavo.runner.sampling_table import SamplingTable
 
 Mask = npt.NDArray[np.bool_]
@@ -45,15 +46,6 @@ class PreparedStep:
     batch_s: float
 
 
-@dataclass(slots=True)
-class _Outcome:
-    """What a step has produced so far, by index in the plan."""
-
-    token_ids: list[list[int]]
-    logprobs: dict[int, list[TokenLogprobs]] = field(default_factory=dict)
-    prompt_logprobs: dict[int, list[TokenLogprobs]] = field(default_factory=dict)
-
-
 class ModelRunner:
     """Rows, batches and samples of one model on one device. Allocates the KV memory when made."""
 
@@ -67,7 +59,9 @@ class ModelRunner:
         max_model_len: int,
         max_num_batched_tokens: int,
         cost_model: CostModel | None = None,
+        grammars: GrammarSource | None = None,
     ) -> None:
+        """grammars: those of constrained sequences; None: such sequences fail."""
         self.cache = ops.allocate_kv(cache_spec)
         self._model = model
         self._ops = ops
@@ -77,6 +71,8 @@ class ModelRunner:
         self._rows = TokenRows(max_num_seqs=max_num_seqs, max_model_len=max_model_len, vocab_size=vocab_size)
         self._tables = BlockTables(cache_spec, max_num_seqs=max_num_seqs, max_model_len=max_model_len)
         self._sampling = SamplingTable(max_num_seqs=max_num_seqs, vocab_size=vocab_size)
+        self._constraints = RowConstraints(grammars, max_num_seqs=max_num_seqs)
+        self._sampler = Sampler(ops, self._rows, self._sampling, self._constraints, vocab_size=vocab_size)
         self._prompts = PromptLogprobs(ops, self._rows, self._sampling, max_rows=chunk_rows(vocab_size))
         self._unfinished: deque[PreparedStep] = deque()
 
@@ -109,20 +105,22 @@ class ModelRunner:
         if not self._unfinished or self._unfinished[0] is not prepared:
             raise InvariantError(f"step {prepared.plan.step_id} is not the oldest that was prepared")
         self._unfinished.popleft()
-        plan, failed = prepared.plan, prepared.failed
-        outcome = _Outcome([[] for _ in plan.rows])
+        plan = prepared.plan
+        outcome = StepOutcome([[] for _ in plan.rows], prepared.failed)
         started = perf_counter()
         if plan.copies:
             self._ops.copy_blocks(self.cache, plan.copies)
-        batch = self._resolve(prepared.batch, failed)
+        batch = self._resolve(self._without_ended(prepared.batch, outcome), outcome.failed)
         resolved = perf_counter()
         forward_s = 0.0
         if batch.num_tokens:
+            draw = self._sampler.begin(batch, outcome)
             hidden = self._model.forward(batch.forward, self.cache)
             forward_s = perf_counter() - resolved
-            self._check_hidden(batch, hidden, failed)
-            self._collect_prompt_logprobs(batch, hidden, outcome, failed)
-            self._sample(batch, hidden, outcome, failed)
+            if len(draw) < batch.num_tokens:
+                self._check_hidden(batch, hidden, outcome.failed)
+            self._collect_prompt_logprobs(batch, hidden, outcome)
+            self._sampler.finish(draw, lambda rows: self._model.logits(hidden, rows), outcome)
         sampled = perf_counter()
         cost = self._cost_of(batch)
         return StepResult(
@@ -131,7 +129,8 @@ class ModelRunner:
             token_ids=outcome.token_ids,
             logprobs=outcome.logprobs,
             prompt_logprobs=outcome.prompt_logprobs,
-            failed=failed,
+            failed=outcome.failed,
+            ends=outcome.ends,
             timings=StepTimings(
                 batch_s=prepared.batch_s + resolved - started,
                 forward_s=forward_s,
@@ -146,6 +145,8 @@ class ModelRunner:
     def _update_rows(self, plan: StepPlan) -> None:
         """Free, admit, and write the block tables."""
         self._rows.free(plan.freed_rows)
+        if not self._unfinished:  # else their constraints may still be needed, and go when the row is filled again
+            self._constraints.free(plan.freed_rows)
         if plan.new and self._unfinished:
             busy = {row for step in self._unfinished for row in step.plan.rows}
             taken = busy.intersection(new.row for new in plan.new)
@@ -155,12 +156,27 @@ class ModelRunner:
             self._tables.clear(new.row)
             self._rows.admit(new)
             fault = self._sampling.admit(new)
+            may_jump = not new.sampling.wants_logprobs and not self._sampling.bans_tokens(new.row)
+            fault = fault or self._constraints.admit(new, may_jump=may_jump)
             if fault is not None:
                 self._rows.set_fault(new.row, fault)
         self._tables.write(plan.new_blocks)
 
     def _build(self, entries: StepEntries) -> StepBatch:
         return build_batch(entries, self._rows, self._tables, find_ranges(entries, self._rows, self._sampling))
+
+    def _without_ended(self, batch: StepBatch, outcome: StepOutcome) -> StepBatch:
+        """The batch without sequences that ended in a step before this one was known: nothing follows their end."""
+        ended = self._constraints.ended
+        if not ended:
+            return batch
+        entries = batch.entries
+        is_ended = np.isin(entries.rows, list(ended))
+        if not is_ended.any():
+            return batch
+        for index, row in zip(entries.indices[is_ended].tolist(), entries.rows[is_ended].tolist(), strict=True):
+            outcome.ends[index] = ended[row]
+        return self._build(entries.keep(~is_ended))
 
     def _resolve(self, batch: StepBatch, failed: dict[int, str]) -> StepBatch:
         """Fill the pending tokens; sequences whose tokens are still unknown leave the batch."""
@@ -183,59 +199,21 @@ class ModelRunner:
         """Fail the sequences of which a hidden state is not finite: their K and V must never be published.
 
         A key or value that is not finite spoils the hidden state of its own position, since a token attends to itself.
-        Where every token is sampled from, the check of the logits says the same.
+        Where every token is sampled from, the check of the logits says the same, and this one is left out.
         """
-        if len(batch.sampling) == batch.num_tokens:
-            return
         finite = self._ops.finite_rows(hidden)
         if finite.all():
             return
         for seq in set(sequences_of(batch, np.flatnonzero(~finite)).tolist()):
             failed[int(batch.entries.indices[seq])] = "the model's hidden states are not finite"
 
-    def _collect_prompt_logprobs(
-        self, batch: StepBatch, hidden: Tensor, outcome: _Outcome, failed: dict[int, str]
-    ) -> None:
+    def _collect_prompt_logprobs(self, batch: StepBatch, hidden: Tensor, outcome: StepOutcome) -> None:
         found, wrong = self._prompts.compute(batch, lambda rows: self._model.logits(hidden, rows))
         outcome.prompt_logprobs.update(found)
-        failed.update(wrong)
-
-    def _sample(self, batch: StepBatch, hidden: Tensor, outcome: _Outcome, failed: dict[int, str]) -> None:
-        """Sample where the plan says so, record the tokens in the rows and in the outcome."""
-        if not len(batch.sampling):
-            return
-        entries = batch.entries
-        rows_idx, positions = entries.rows[batch.sampling], entries.ends[batch.sampling]
-        logits = self._model.logits(hidden, batch.sample_rows)
-        result = self._ops.sample(logits, build_sample_batch(rows_idx, positions, self._rows, self._sampling))
-        indices = entries.indices[batch.sampling].tolist()
-        good = result.finite
-        for place in np.flatnonzero(~good).tolist():
-            failed[indices[place]] = self._why_unsampled(int(rows_idx[place]))
-        if failed:
-            good = good & np.array([index not in failed for index in indices])
-        self._rows.record(rows_idx[good], positions[good], result.token_ids[good])
-        _fill(outcome, indices, good, result)
+        outcome.failed.update(wrong)
 
     def _cost_of(self, batch: StepBatch) -> StepCost:
         if self._cost_model is None or not batch.num_tokens:
             return StepCost(num_bytes=0, num_flops=0)
         forward = batch.forward
         return self._cost_model.step(batch.entries.num_tokens, forward.seq_lens, len(forward.logit_rows))
-
-    def _why_unsampled(self, row: int) -> str:
-        if self._sampling.is_special[row]:
-            return "the model's logits are not finite, or the masks of this request left no token to choose"
-        return "the model's logits are not finite"
-
-
-def _fill(outcome: _Outcome, indices: list[int], good: Mask, result: SampleResult) -> None:
-    token_ids = result.token_ids.tolist()
-    for place, is_good in enumerate(good.tolist()):
-        if not is_good:
-            continue
-        index = indices[place]
-        outcome.token_ids[index] = [token_ids[place]]
-        found = result.logprobs[place]
-        if found is not None:
-            outcome.logprobs[index] = [as_token_logprobs(found)]

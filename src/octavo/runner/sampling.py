@@ -6,7 +6,7 @@ Invariant: what a row is given depends on its own sequence and position only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -18,10 +18,17 @@ from octavo.runner.sampling_table import Bias, SamplingTable
 History = tuple[IntArray, IntArray]
 
 
-def build_sample_batch(rows_idx: IntArray, positions: IntArray, rows: TokenRows, table: SamplingTable) -> SampleBatch:
+def build_sample_batch(
+    rows_idx: IntArray,
+    positions: IntArray,
+    rows: TokenRows,
+    table: SamplingTable,
+    masks: Mapping[int, IntArray],
+) -> SampleBatch:
     """The parameters of rows `rows_idx` [R], each sampling the token at absolute position `positions` [R].
 
-    All tokens before these positions must be known. Python touches only rows that are special.
+    masks: place in R -> bits over the vocabulary, for rows that have such a mask. All tokens before these positions
+    must be known. Python touches only rows that are special.
     """
     num_rows = len(rows_idx)
     history: list[History | None] = [None] * num_rows
@@ -51,6 +58,7 @@ def build_sample_batch(rows_idx: IntArray, positions: IntArray, rows: TokenRows,
         history=tuple(history),
         bias=tuple(bias),
         allowed=tuple(allowed),
+        allowed_bits=tuple(map(masks.get, range(num_rows))) if masks else (None,) * num_rows,
         num_logprobs=table.num_logprobs[rows_idx],
         logprob_token_ids=tuple(listed),
     )

@@ -44,6 +44,11 @@ class SpecialSampling:
     allowed: IntArray | None
     logprob_token_ids: IntArray | None
 
+    @property
+    def bans_tokens(self) -> bool:
+        """Some tokens cannot be taken whatever else allows them."""
+        return bool(self.bad_words or self.early_bans or self.allowed is not None or -np.inf in self.biases.values())
+
     def bias_after(self, output_ids: IntArray) -> Bias | None:
         """What to add to the logits of the token that follows the output so far [N]."""
         num_output = len(output_ids)
@@ -103,6 +108,11 @@ class SamplingTable:
             return None
         self.specials[row] = special
         return self._fault_of(special)
+
+    def bans_tokens(self, row: int) -> bool:
+        """The parameters of a row keep some tokens from ever being taken."""
+        special = self.specials.get(row)
+        return special is not None and special.bans_tokens
 
     def _count(self, logprobs: int | None) -> int:
         """How many of the best tokens to report; -1 in the parameters is all of them."""

@@ -78,10 +78,10 @@ async def _load(exchange: Exchange, service: Service) -> None:
     engine = service.engine
     await exchange.reply_json(
         {
-            "server_load": service.num_active,
+            "server_load": service.load.num_active,
             "num_live_requests": engine.num_live_requests,
-            "num_queued_requests": engine.num_queued_requests,
-            "num_queued_tokens": engine.num_queued_tokens,
+            "num_queued_requests": service.load.num_queued_requests,
+            "num_queued_tokens": service.load.num_queued_tokens,
             "max_num_queued_requests": service.config.max_num_queued_reqs,
             "max_num_queued_tokens": service.config.max_num_queued_tokens,
         }

@@ -24,11 +24,16 @@ class QueueFullError(ApiError):
         self.reason = reason
 
 
-class Queue(Protocol):
+class Engine(Protocol):
     """What admission looks at."""
 
     @property
     def state(self) -> EngineState: ...
+
+
+class Queue(Protocol):
+    """What waits at all front ends of the server."""
+
     @property
     def num_queued_requests(self) -> int: ...
     @property
@@ -39,6 +44,7 @@ class Queue(Protocol):
 class Admission:
     """Raises ApiError 503 with Retry-After for what cannot be taken now."""
 
+    engine: Engine
     queue: Queue
     max_requests: int
     max_tokens: int
@@ -48,7 +54,7 @@ class Admission:
         """A request that makes so many engine requests of so many prompt tokens in all. Cost: a few reads."""
         if self.is_draining:
             raise unavailable("shutting_down", "The server is shutting down.", closes=True)
-        state = self.queue.state
+        state = self.engine.state
         if not state.takes_requests:
             raise unavailable("unavailable", f"The engine is {state.value}.", closes=True)
         waiting = self.queue.num_queued_requests

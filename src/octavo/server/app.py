@@ -7,8 +7,8 @@ Does not own: endpoints. There is no middleware: each request passes through `__
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Collection
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, Protocol
 from urllib.parse import unquote
 
 from octavo.base.log import get_logger
@@ -98,7 +98,14 @@ class App:
         except Exception as error:
             await self._answer_error(exchange, error)
         finally:
-            self._log(exchange)
+            self._log(
+                exchange.request_id,
+                exchange.method,
+                exchange.path,
+                exchange.status or CLIENT_GONE,
+                time.monotonic() - exchange.start_s,
+                exchange.notes,
+            )
 
     def _path_of(self, scope: Scope) -> str:
         """The raw path, without a proxy's prefix. Never decoded: what is not in the table as it is does not exist."""
@@ -179,17 +186,17 @@ class App:
         except ClientDisconnectedError:
             exchange.status = CLIENT_GONE
 
-    def _log(self, exchange: Exchange) -> None:
-        status = exchange.status or CLIENT_GONE
-        seconds = time.monotonic() - exchange.start_s
-        self._observer.note_http(exchange.method, exchange.path, status, seconds)
-        if self._config.disable_uvicorn_access_log or exchange.path in self._quiet:
+    def note_refusal(self, error: ApiError, target: str, seconds: float) -> None:
+        """What was no request, or too much of one: counted and logged like the others. See RefusalListener."""
+        self._log("-", "-", target.partition("?")[0] or "-", error.status, seconds, {"error": error.code})
+
+    def _log(
+        self, request_id: str, method: str, path: str, status: int, seconds: float, notes: Mapping[str, Any]
+    ) -> None:
+        self._observer.note_http(method, path, status, seconds)
+        if self._config.disable_uvicorn_access_log or path in self._quiet:
             return
         line = RequestLine(
-            request_id=exchange.request_id,
-            route=f"{exchange.method} {exchange.path}",
-            status=status,
-            e2e_ms=1000 * seconds,
-            **exchange.notes,
+            request_id=request_id, route=f"{method} {path}", status=status, e2e_ms=1000 * seconds, **notes
         )
         log_request(access_log, line)

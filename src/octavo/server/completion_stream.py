@@ -7,7 +7,7 @@ Invariant: the chunks joined are the answer without streaming.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
 from octavo.engine.input.processor import PreparedRequest
@@ -15,12 +15,12 @@ from octavo.outputs import CompletionOutput, PositionLogprobs, RequestOutput
 from octavo.server.api.completion_types import CompletionChunkChoice, CompletionRequest
 from octavo.server.api.logprobs import CompletionLogprobs, TokenNames, completion_logprobs
 from octavo.server.api.usage import UsageMeter
+from octavo.server.chunk_stream import make_frame, send_chunks
 from octavo.server.exchange import Exchange
 from octavo.server.intervals import ChunkGate
 from octavo.server.requests import StreamSettings
 from octavo.server.running import follow
 from octavo.server.service import Service
-from octavo.server.sse import DONE, ChunkFrame, EventWriter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,35 +47,19 @@ def make_meter(service: Service, call: CompletionCall) -> UsageMeter:
 async def stream_completion(exchange: Exchange, service: Service, call: CompletionCall) -> None:
     """Answer. Raises what happens before the first chunk; what happens later ends the stream with an error."""
     settings = StreamSettings.of(call.request, service)
-    frame = ChunkFrame(
-        id=call.id,
-        object="text_completion",
-        created=service.now_s(),
-        model=call.model,
-        fingerprint=service.fingerprint,
-    )
-    writer, meter = EventWriter(exchange), make_meter(service, call)
-    maker = _ChunkMaker(call, settings.interval)
-    try:
-        async with (
-            writer.kept_alive(settings.keep_alive_s),
-            contextlib.aclosing(follow(service.engine, call.prepared)) as outputs,
-        ):
+    frame = make_frame(service, id=call.id, kind="text_completion", model=call.model)
+    meter, maker = make_meter(service, call), _ChunkMaker(call, settings.interval)
+
+    async def chunks() -> AsyncGenerator[bytes, None]:
+        async with contextlib.aclosing(follow(service.engine, call.prepared)) as outputs:
             async for prompt_idx, output in outputs:
                 meter.add(prompt_idx, output)
                 usage = meter.usage() if settings.has_usage_in_chunks else None
-                chunks = [
-                    frame.choice(choice, usage, is_last=choice.finish_reason is not None)
-                    for choice in maker.choices(prompt_idx, output)
-                ]
-                if chunks:
-                    await writer.write(b"".join(chunks))
-    except Exception as error:
-        await writer.fail(error)
-        return
-    usage = meter.usage()
-    exchange.notes |= meter.notes() | {"finish_reason": maker.last_reason}
-    await exchange.finish_stream((frame.usage(usage) if settings.includes_usage else b"") + DONE)
+                choices = maker.choices(prompt_idx, output)
+                yield b"".join(frame.choice(c, usage, is_last=c.finish_reason is not None) for c in choices)
+        exchange.notes["finish_reason"] = maker.last_reason
+
+    await send_chunks(exchange, frame, settings, meter, chunks())
 
 
 class _ChunkMaker:

@@ -33,6 +33,7 @@ from octavo.server.requests import (
 )
 from octavo.server.running import collect
 from octavo.server.service import Service
+from octavo.server.structured import of_constraint, read_constraint
 
 DEFAULT_MAX_TOKENS = 16
 
@@ -62,6 +63,10 @@ async def _prepare(request: CompletionRequest, service: Service, request_id: str
         raise ApiError(400, "unsupported_feature", "suffix: this model has no fill-in-the-middle form", param="suffix")
     if request.prompt_embeds is not None:
         raise ApiError(400, "unsupported_feature", "prompt_embeds: is not supported", param="prompt_embeds")
+    if request.thinking_token_budget not in (None, -1):
+        remedy = "thinking_token_budget: belongs to chat, where reasoning is told from text"
+        raise ApiError(400, "unsupported_feature", remedy, param="thinking_token_budget")
+    constraint = read_constraint(request)
     scores_only = request.max_tokens == 0 and bool(request.echo)
     max_tokens = 1 if scores_only else DEFAULT_MAX_TOKENS if request.max_tokens is None else request.max_tokens
     engine = service.engine
@@ -72,9 +77,11 @@ async def _prepare(request: CompletionRequest, service: Service, request_id: str
         request,
         engine.default_sampling_params,
         max_tokens=max_tokens,
+        cap=engine.default_max_tokens,
         logprobs=request.logprobs,
         prompt_logprobs=wants_prompt_logprobs,
         detokenize=engine.tokenizer is not None,
+        constraint=constraint,
     )
     guesses = [len(prompt) // CHARS_PER_TOKEN if isinstance(prompt, str) else len(prompt) for prompt in prompts]
     service.admission.check(num_requests=len(prompts), num_tokens=sum(guesses))
@@ -85,8 +92,8 @@ async def _prepare(request: CompletionRequest, service: Service, request_id: str
         if num_kept is not None:
             ids = await engine.tokenize(prompt, add_special_tokens=adds_special)
             prompts[index] = cut(ids, num_kept, request)
-        prepared.append(
-            await engine.prepare(
+        with of_constraint(constraint):
+            one = await engine.prepare(
                 as_prompt(prompts[index], request.cache_salt),
                 params,
                 request_id=request_id if len(prompts) == 1 else f"{request_id}-{index}",
@@ -95,7 +102,7 @@ async def _prepare(request: CompletionRequest, service: Service, request_id: str
                 is_strict=is_strict(request.max_tokens, service),
                 add_special_tokens=adds_special,
             )
-        )
+        prepared.append(one)
     return CompletionCall(
         request=request,
         id=f"cmpl-{request_id}",

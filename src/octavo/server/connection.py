@@ -1,7 +1,7 @@
 """An HTTP/1.1 connection: bytes to requests and back, with a bound on everything a client can do.
 
-Owns: parsing (llhttp through httptools), sizes, timeouts, the order of pipelined requests, closing.
-Does not own: answers (cycle.py and the application), the set of connections (listener.py).
+Owns: timeouts, the order of pipelined requests, what is said to bytes that are no request, closing.
+Does not own: parsing (request_reader.py), answers (cycle.py and the application), the set of connections (listener.py).
 Invariants: one request runs at a time, later ones of the same connection wait; a client that goes away is noticed while
 its request runs, because reading never stops for long; every state has a timer or a task that ends it.
 """
@@ -9,24 +9,24 @@ its request runs, because reading never stops for long; every state has a timer 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
-from typing import Any, cast
-
-import httptools
+from typing import cast
 
 from octavo.base.log import get_logger
-from octavo.server.cycle import ClientDisconnectedError, Cycle, Message, Scope
+from octavo.server.cycle import ClientDisconnectedError, Cycle, Message, Scope, render_refusal
 from octavo.server.errors import ApiError
 from octavo.server.http_limits import HttpLimits
-from octavo.server.request_head import RequestHead, not_http
+from octavo.server.request_reader import RequestReader
 
 logger = get_logger(__name__)
 
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+RefusalListener = Callable[[ApiError, str, float], None]
+"""Told of what was refused before the application saw it: the answer, the target as far as it is known, seconds."""
 
 _MAX_UNREAD_BYTES = 1 << 16
 _MAX_PIPELINED = 16
@@ -36,10 +36,17 @@ _LINGER_S = 1.0
 class Connections:
     """All connections of a server, and what they share."""
 
-    def __init__(self, app: Application, limits: HttpLimits, date: Callable[[], bytes]) -> None:
+    def __init__(
+        self,
+        app: Application,
+        limits: HttpLimits,
+        date: Callable[[], bytes],
+        on_refusal: RefusalListener | None = None,
+    ) -> None:
         self.app = app
         self.limits = limits
         self.date = date
+        self.on_refusal = on_refusal
         self.is_closing = False
         self.active: set[HttpConnection] = set()
         self.tasks: set[asyncio.Task[None]] = set()
@@ -54,20 +61,16 @@ class HttpConnection(asyncio.Protocol):
         self._shared = shared
         self._limits = shared.limits
         self._loop = asyncio.get_running_loop()
-        self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
-        self._base_scope: dict[str, Any] = {}
+        self._reader = RequestReader(self, shared.limits, {})
         self._timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
         self._writable = asyncio.Event()
         self._writable.set()
         self._queue: deque[Cycle] = deque()  # the first one runs
         self._reading: Cycle | None = None
-        self._refusal: ApiError | None = None
         self._is_deaf = False  # nothing more is read from the client
         self._is_reading_paused = False
-        self._head = RequestHead(0.0)
-        self._is_in_message = False  # a request is arriving, `_head` is its
 
     # ---- asyncio ----------------------------------------------------------------------------------------------------
 
@@ -75,7 +78,7 @@ class HttpConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=_MAX_UNREAD_BYTES)
         peer, own = (transport.get_extra_info(name) for name in ("peername", "sockname"))
-        self._base_scope = {
+        base_scope = {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.4"},
             "scheme": "https" if transport.get_extra_info("sslcontext") else "http",
@@ -83,6 +86,7 @@ class HttpConnection(asyncio.Protocol):
             "server": own[:2] if isinstance(own, tuple) else None,
             "root_path": "",
         }
+        self._reader = RequestReader(self, self._limits, base_scope)
         self._shared.active.add(self)
         if len(self._shared.active) > self._limits.max_connections:
             self._refuse(ApiError(503, "unavailable", "Too many connections.", headers={"retry-after": "1"}))
@@ -115,81 +119,28 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._is_deaf:
             return
-        if not self._is_in_message:
-            self._begin_message()
-        if self._reading is None:
-            self._head.num_received_bytes += len(data)
-        try:
-            self._feed(data)
-        except httptools.HttpParserError as error:
-            if self._refusal is None:
-                self._refusal = not_http(error)
-        if self._refusal is None and self._reading is None and self._is_in_message:
-            self._try(self._head.check_growth, self._limits)
-        if self._refusal is not None:
-            self._refuse(self._refusal)
+        fault = self._reader.feed(data)
+        if fault is not None:
+            self._refuse(fault)
 
-    def _try(self, check: Callable[..., None], *arguments: object) -> None:
-        """A check whose error refuses the request; raised inside the parser's callbacks it would be lost."""
-        try:
-            check(*arguments)
-        except ApiError as error:
-            self._refusal = self._refusal or error
+    # ---- requests as they arrive (RequestSink) ----------------------------------------------------------------------
 
-    def _feed(self, data: bytes) -> None:
-        """Parse. An offer to upgrade is not taken: the request is read again without it, as RFC 9110 7.8 has it.
+    def begin_request(self) -> None:
+        """See RequestSink."""
+        self._arm(self._limits.read_deadline_s(0), self._on_read_timeout)
 
-        Clients of Java offer h2c with every request.
-        """
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            rest = data[upgrade.args[0] :]
-            method, head = self._parser.get_method(), self._head
-            if method == b"CONNECT":
-                self._refusal = not_http("CONNECT")
-                return
-            self._parser = httptools.HttpRequestParser(self)
-            self._begin_message()
-            self._parser.feed_data(head.without_upgrade(method) + rest)
-
-    # ---- httptools --------------------------------------------------------------------------------------------------
-
-    def on_message_begin(self) -> None:
-        if not self._is_in_message:  # a pipelined request: its first bytes came along with the one before
-            self._begin_message()
-
-    def on_url(self, url: bytes) -> None:
-        self._head.add_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._head.add_header(name, value, self._limits)
-
-    def on_headers_complete(self) -> None:
-        if self._refusal is not None or self._parser.should_upgrade():
-            return
-        version = self._parser.get_http_version()
-        try:
-            scope = self._head.make_scope(
-                self._base_scope, method=self._parser.get_method(), http_version=version, limits=self._limits
-            )
-        except ApiError as error:
-            self._refusal = error
-            return
-        keep_alive = version != "1.0" and bool(self._parser.should_keep_alive())
-        self._reading = Cycle(self, scope, keep_alive=keep_alive, expects_continue=self._head.expects_continue)
+    def take_head(self, scope: Scope, *, keep_alive: bool, expects_continue: bool) -> None:
+        """A request can start; its body is still to come."""
+        self._reading = Cycle(self, scope, keep_alive=keep_alive, expects_continue=expects_continue)
         self._queue.append(self._reading)
         if len(self._queue) == 1:
             self._start(self._reading)
 
-    def on_chunk_header(self) -> None:
-        self._try(self._head.add_chunk, self._limits)
-
-    def on_body(self, data: bytes) -> None:
+    def take_body(self, data: bytes) -> None:
+        """More of the body."""
         cycle = self._reading
-        if cycle is None or cycle.is_complete or self._refusal is not None:
+        if cycle is None or cycle.is_complete:
             return
-        self._head.num_body_bytes += len(data)
         cycle.add_body(data)
         if len(cycle.body) > _MAX_UNREAD_BYTES:
             if cycle is self._queue[0]:
@@ -197,11 +148,9 @@ class HttpConnection(asyncio.Protocol):
             else:
                 self._transport.abort()  # a large body behind a request that still runs
 
-    def on_message_complete(self) -> None:
-        if self._refusal is not None or self._parser.should_upgrade():
-            return
+    def end_request(self) -> None:
+        """The request has arrived."""
         cycle, self._reading = self._reading, None
-        self._is_in_message = False
         assert cycle is not None
         cycle.end_body()
         self._disarm()
@@ -243,7 +192,7 @@ class HttpConnection(asyncio.Protocol):
             self._close(lingers=cycle.more_body)
         elif self._queue:
             self._start(self._queue[0])
-        elif not self._is_in_message:
+        elif not self._reader.is_in_request:
             self.want_body()
             self._arm(self._limits.keep_alive_timeout_s, self._on_read_timeout)
 
@@ -258,11 +207,6 @@ class HttpConnection(asyncio.Protocol):
         """End it now."""
         self._transport.abort()
 
-    def _begin_message(self) -> None:
-        self._is_in_message = True
-        self._head = RequestHead(self._loop.time())
-        self._arm(self._limits.read_deadline_s(0), self._on_read_timeout)
-
     def _start(self, cycle: Cycle) -> None:
         task = self._loop.create_task(self._run(cycle))
         self._shared.tasks.add(task)
@@ -273,32 +217,48 @@ class HttpConnection(asyncio.Protocol):
             await self._shared.app(cycle.scope, cycle.receive, cycle.send)
         except ClientDisconnectedError:
             pass
+        except ApiError as error:
+            if not cycle.is_started:  # an application that leaves it to us to say so
+                self._queue.clear()
+                self._answer_refusal(error)
         except Exception:
             logger.exception("the application failed")
         finally:
-            if not (cycle.is_complete or cycle.is_disconnected or self._transport.is_closing()):
+            if self._queue and self._queue[0] is cycle and not (cycle.is_disconnected or self._transport.is_closing()):
                 self._transport.abort()  # an answer that was cut must not look like a whole one
 
-    def _refuse(self, error: ApiError) -> None:
-        """Answer what cannot be read any further and close; answers to requests before it are finished first."""
+    def _refuse(self, fault: ApiError) -> None:
+        """Nothing more can be read. A request that runs is told; else, behind the answers to those before, the client.
+
+        The request's application knows its method and target, and counts it like any other.
+        """
         self._is_deaf = True
         self._disarm()
-        logger.debug("refused: %s", error)
         faulty, self._reading = self._reading, None
-        if faulty is None or faulty is not self._queue[0]:
-            if faulty is not None:
-                self._queue.remove(faulty)
-            if self._queue:
-                self._queue[-1].keep_alive = False
-                return
-        elif faulty.is_started:
-            self._transport.abort()
+        if faulty is not None and faulty is self._queue[0]:
+            if faulty.is_started:
+                self._transport.abort()
+            else:
+                faulty.fail(fault)
             return
+        if faulty is not None:
+            self._queue.remove(faulty)
+        if self._queue:
+            self._note_refusal(fault)
+            self._queue[-1].keep_alive = False
         else:
-            faulty.disconnect()
-            self._queue.clear()
-        self._transport.write(_render_refusal(error, self.date()))
+            self._answer_refusal(fault)
+
+    def _answer_refusal(self, error: ApiError) -> None:
+        self._note_refusal(error)
+        self._transport.write(render_refusal(error, self.date()))
         self._close(lingers=True)
+
+    def _note_refusal(self, error: ApiError) -> None:
+        if self._shared.on_refusal is not None:
+            head = self._reader.head
+            seconds = time.monotonic() - head.begin_s if head.begin_s else 0.0
+            self._shared.on_refusal(error, head.url.decode("latin-1"), seconds)
 
     def _close(self, *, lingers: bool) -> None:
         """Close once everything is sent; with `lingers` read on for a moment, so that the answer is not lost."""
@@ -327,20 +287,12 @@ class HttpConnection(asyncio.Protocol):
             self._timer = None
 
     def _on_read_timeout(self) -> None:
-        if not self._is_in_message:
+        if not self._reader.is_in_request:
             self._close(lingers=False)
             return
-        head = self._head
-        left_s = head.begin_s + self._limits.read_deadline_s(head.num_body_bytes) - self._loop.time()
+        head = self._reader.head
+        left_s = head.begin_s + self._limits.read_deadline_s(head.num_body_bytes) - time.monotonic()
         if left_s > 0:
             self._arm(left_s, self._on_read_timeout)
             return
         self._refuse(ApiError(408, "request_timeout", "The request took too long to arrive."))
-
-
-def _render_refusal(error: ApiError, date: bytes) -> bytes:
-    body = error.body()
-    headers = {"content-type": "application/json", "content-length": len(body), **error.headers, "connection": "close"}
-    lines = [f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}", f"date: {date.decode()}"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
-    return "\r\n".join([*lines, "", ""]).encode() + body

@@ -11,6 +11,8 @@ from collections.abc import Mapping, MutableMapping
 from http import HTTPStatus
 from typing import Any, Protocol
 
+from octavo.server.errors import ApiError
+
 Scope = MutableMapping[str, Any]
 Message = Mapping[str, Any]
 
@@ -45,6 +47,7 @@ class Cycle:
         self.is_started = False
         self.is_complete = False
         self.keep_alive = keep_alive
+        self._fault: Exception | None = None
         self._wire = wire
         self._expects_continue = expects_continue
         self._is_body_delivered = False
@@ -71,10 +74,18 @@ class Cycle:
         self.is_disconnected = True
         self._changed.set()
 
+    def fail(self, fault: Exception) -> None:
+        """The rest of the request will not come: the application's next `receive` raises this."""
+        self._fault = fault
+        self._changed.set()
+
     # ---- the application's side -------------------------------------------------------------------------------------
 
     async def receive(self) -> Message:
-        """The next part of the body; after the last, the end of the connection or of the answer."""
+        """The next part of the body; after the last, the end of the connection or of the answer.
+
+        Raises what the connection found wrong with the request.
+        """
         if self._expects_continue and not self.is_started:
             self._expects_continue = False
             self._wire.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -84,6 +95,8 @@ class Cycle:
                 self._is_body_delivered = not self.more_body
                 self._wire.want_body()
                 return {"type": "http.request", "body": body, "more_body": self.more_body}
+            if self._fault is not None:
+                raise self._fault
             self._changed.clear()
             await self._changed.wait()
         return {"type": "http.disconnect"}
@@ -148,3 +161,12 @@ class Cycle:
         if not self.keep_alive:
             return framing + b"connection: close\r\n"
         return framing + (b"connection: keep-alive\r\n" if is_old else b"")
+
+
+def render_refusal(error: ApiError, date: bytes) -> bytes:
+    """The whole answer to what was no request, or too much of one; the connection ends with it."""
+    body = error.body()
+    headers = {"content-type": "application/json", "content-length": len(body), **error.headers, "connection": "close"}
+    lines = [f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}", f"date: {date.decode()}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + body

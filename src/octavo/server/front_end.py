@@ -1,4 +1,4 @@
-"""The process of one front end of several: `python -m octavo.server.front_end FD`, FD holding a FrontEndStart.
+"""The process of one front end of several, begun by engine/process/entry.py with a descriptor of a FrontEndStart.
 
 Owns: the order of its life, its signals, and its end when the launcher is gone.
 Does not own: when it is started (launcher.py), serving (server.py).
@@ -7,7 +7,6 @@ Ctrl-C goes to the whole group and is left to the launcher, which sends TERM. Th
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import logging
 import os
@@ -30,7 +29,6 @@ from octavo.server.telemetry import Telemetry
 logger = get_logger("octavo.server.front_end")  # this module runs as __main__
 
 MAX_START_BYTES = 1 << 20
-_PR_SET_PDEATHSIG = 1
 
 
 class FrontEndStart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,9 +50,6 @@ class FrontEndStart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 def main(start_fd: int, launcher_pid: int) -> int:
     """Returns the exit code: 0 after TERM, EXIT_ENGINE_DEAD when the engine was given up, else 1."""
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != launcher_pid:
         return 1
     faulthandler.enable()

@@ -42,5 +42,5 @@ async def version(exchange: Exchange) -> None:
 
 
 async def load(exchange: Exchange, service: Service) -> None:
-    """Requests for text that are being answered."""
-    await exchange.reply_json({"server_load": service.num_active})
+    """Requests for text that are being answered, by all front ends."""
+    await exchange.reply_json({"server_load": service.load.num_active})

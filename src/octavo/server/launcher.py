@@ -2,8 +2,8 @@
 
 Owns: starting front ends, replacing those that die, ending them. The engine's supervisor runs here (`engine/process`).
 Does not own: what a front end does (front_end.py, server.py).
-All accept from one socket that was bound before anything was loaded. Limits on what waits are dealt out among them;
-/load and the queue's limits are those of the front end that answers, /metrics holds the counts of all.
+All accept from one socket that was bound before anything was loaded. /load, /metrics and the limits on what waits are
+of all together (obs/server_load.py); the limit on connections is dealt out among them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,12 +23,13 @@ from octavo.base.log import get_logger
 from octavo.base.units import ceil_div
 from octavo.config.schema import EngineConfig
 from octavo.engine.process.child import describe_exit
+from octavo.engine.process.entry import command
 from octavo.engine.process.hub import EngineHub
 from octavo.fault.policy import GiveUp, RestartPolicy
 from octavo.obs.catalogue import FRONT_END_METRICS
-from octavo.obs.counters import CounterLayout, create_shared
+from octavo.obs.counters import CounterLayout, Counters, create_shared
 from octavo.server.front_end import FrontEndStart
-from octavo.server.server import EXIT_ENGINE_DEAD, FLUSH_TIMEOUT_S, SIGNALS, Sockets, first_of
+from octavo.server.server import EXIT_ENGINE_DEAD, FLUSH_TIMEOUT_S, SIGNALS, Sockets, first_of, interrupted_text
 
 logger = get_logger(__name__)
 
@@ -48,11 +48,14 @@ class FrontEnd:
         try:
             os.write(start_fd, msgspec.msgpack.encode(start))
             os.lseek(start_fd, 0, os.SEEK_SET)
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "octavo.server.front_end", str(start_fd), str(os.getpid())],
-                pass_fds=[start_fd, *pass_fds],
-                stdin=subprocess.DEVNULL,
+            run = command(
+                "octavo.server.front_end",
+                str(start_fd),
+                str(os.getpid()),
+                at_parents_death=signal.SIGKILL,
+                ignored=(signal.SIGHUP, signal.SIGINT),
             )
+            self._process = subprocess.Popen(run, pass_fds=[start_fd, *pass_fds], stdin=subprocess.DEVNULL)
         finally:
             os.close(start_fd)
         self._pidfd = os.pidfd_open(self._process.pid)
@@ -80,12 +83,14 @@ class Launcher:
         self._sockets = sockets
         self._policy = policy or RestartPolicy()
         self._hub = EngineHub(config)
-        self._counters_fd = create_shared(CounterLayout(FRONT_END_METRICS), self._num_front_ends)
+        self._counter_layout = CounterLayout(FRONT_END_METRICS)
+        self._counters_fd = create_shared(self._counter_layout, self._num_front_ends)
         self._front_ends: dict[int, FrontEnd] = {}
         self._num_deaths = [0] * self._num_front_ends
         self._ready: set[int] = set()
         self._failure: asyncio.Future[None] | None = None
         self._stop = asyncio.Event()
+        self._signal: int | None = None
         self._changed = asyncio.Event()
 
     async def run(self) -> int:
@@ -98,7 +103,8 @@ class Launcher:
             for client_idx in range(self._num_front_ends):
                 self._start_front_end(client_idx)
             logger.info("%d front ends on %s", self._num_front_ends, self._sockets.url)
-            if await first_of(self._hub.start(), self._stop.wait()) == 0:
+            is_up = await first_of(self._hub.start(), self._stop.wait()) == 0
+            if is_up:
                 await first_of(self._stop.wait(), self._failure)
             await self._end_front_ends()
         finally:
@@ -106,6 +112,9 @@ class Launcher:
                 front_end.signal(signal.SIGKILL)
             await self._hub.stop(ENGINE_STOP_TIMEOUT_S)
             os.close(self._counters_fd)
+        if not is_up and self._signal is not None:
+            logger.error("%s", interrupted_text(self._signal))
+            return 128 + self._signal
         return 0
 
     def _start_front_end(self, client_idx: int) -> None:
@@ -143,6 +152,7 @@ class Launcher:
     def _on_exit(self, front_end: FrontEnd, code: int) -> None:
         client_idx = front_end.client_idx
         del self._front_ends[client_idx]
+        self._counters(client_idx).clear_gauges()
         self._changed.set()
         assert self._failure is not None
         if self._stop.is_set() or self._failure.done():
@@ -160,6 +170,9 @@ class Launcher:
             self._failure.set_exception(OctavoError(f"{reason}; the last time: {what}"))
             return
         asyncio.get_running_loop().call_later(decision.delay_s, self._replace, client_idx)
+
+    def _counters(self, client_idx: int) -> Counters:
+        return Counters.attach(self._counter_layout, self._counters_fd, num_pages=self._num_front_ends, page=client_idx)
 
     def _replace(self, client_idx: int) -> None:
         if not self._stop.is_set():
@@ -181,18 +194,11 @@ class Launcher:
     def _on_signal(self, number: int) -> None:
         if self._stop.is_set():
             os._exit(128 + number)  # children end with this process
+        self._signal = number
         self._stop.set()
 
 
 def _share_limits(config: EngineConfig, num_front_ends: int) -> EngineConfig:
-    """The configuration of each front end: what may wait in all is dealt out."""
-    server = config.server
-    return replace(
-        config,
-        server=replace(
-            server,
-            max_num_queued_reqs=ceil_div(server.max_num_queued_reqs, num_front_ends),
-            max_num_queued_tokens=ceil_div(server.max_num_queued_tokens, num_front_ends),
-            max_connections=ceil_div(server.max_connections, num_front_ends),
-        ),
-    )
+    """The configuration of each front end: connections are dealt out, since the kernel chooses who accepts one."""
+    most = ceil_div(config.server.max_connections, num_front_ends)
+    return replace(config, server=replace(config.server, max_connections=most))

@@ -17,7 +17,7 @@ from email.utils import formatdate
 from pathlib import Path
 
 from octavo.base.errors import ConfigError, ConfigProblem
-from octavo.server.connection import Application, Connections, HttpConnection
+from octavo.server.connection import Application, Connections, HttpConnection, RefusalListener
 from octavo.server.http_limits import HttpLimits
 
 _BACKLOG = 2048
@@ -40,8 +40,8 @@ class DateClock:
 class HttpServer:
     """Serves one application on any number of sockets."""
 
-    def __init__(self, app: Application, limits: HttpLimits) -> None:
-        self._shared = Connections(app, limits, DateClock())
+    def __init__(self, app: Application, limits: HttpLimits, on_refusal: RefusalListener | None = None) -> None:
+        self._shared = Connections(app, limits, DateClock(), on_refusal)
         self._limits = limits
         self._servers: list[asyncio.AbstractServer] = []
 

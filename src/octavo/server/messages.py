@@ -1,23 +1,20 @@
 """Messages of a conversation, checked and brought into the form that chat templates read.
 
-Owns: roles, parts of contents, tool calls of earlier turns, definitions of tools, and refusing what is no text.
-Does not own: templates (loading), tokens.
-Content in parts becomes one text, joined by newlines. Arguments of earlier tool calls become objects where they are
+Owns: roles, parts of contents, tool calls of earlier turns, and refusing what is no text.
+Does not own: definitions of tools (tools.py), templates (loading), tokens.
+Content in parts becomes one text, joined by newlines. Reasoning has both of its names, since templates read either.
+Arguments of earlier tool calls become objects where they are
 JSON, and stay text where not. Names errors after messages[i].
 """
 
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, NoReturn
 
-from octavo.server.api.chat_types import ChatFields
-from octavo.server.errors import ApiError, invalid_value
+from octavo.server.errors import invalid_value
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
-MAX_TOOLS = 128
-_TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 
 
@@ -36,14 +33,17 @@ def _read_message(message: dict[str, Any], where: str) -> dict[str, Any]:
     if not isinstance(role, str) or role not in ROLES:
         _refuse(f"{where}.role={_short(role)}: must be one of {', '.join(sorted(ROLES))}")
     read = {name: value for name, value in message.items() if value is not None}
-    if "reasoning_content" in read:
-        read["reasoning"] = read.pop("reasoning_content")
+    reasoning = read.get("reasoning", read.get("reasoning_content"))
+    if reasoning is not None:
+        if not isinstance(reasoning, str):
+            _refuse(f"{where}.reasoning={_short(reasoning)}: must be a text")
+        read["reasoning"] = read["reasoning_content"] = reasoning
     calls = read.get("tool_calls")
     if calls is not None:
         read["tool_calls"] = _read_tool_calls(calls, where)
     content = message.get("content")
     if content is None:
-        if role != "assistant" or not (calls or read.get("refusal")):
+        if role != "assistant" or not (calls or reasoning or read.get("refusal")):
             _refuse(f"{where}.content: is missing; only an assistant's message with tool calls may have none")
         read["content"] = ""
     else:
@@ -92,64 +92,6 @@ def _read_tool_call(call: object, where: str) -> dict[str, Any]:
             parsed = arguments
         arguments = parsed if isinstance(parsed, dict) else arguments
     return {**call, "function": {**function, "arguments": {} if arguments is None else arguments}}
-
-
-def read_tools(request: ChatFields, *, excludes_unused: bool) -> list[dict[str, Any]] | None:
-    """The tools that the template shows. Raises ApiError for every choice that would need a parser or a grammar.
-
-    With tool_choice "none" the model sees the tools and its text is passed on as it is.
-    """
-    for name in ("functions", "function_call"):
-        if getattr(request, name) is not None:
-            raise ApiError(400, "unsupported_feature", f"{name}: was replaced by tools and tool_choice", param=name)
-    choice, tools = request.tool_choice, request.tools
-    if tools is None:
-        if choice is not None and choice not in ("none", "auto"):
-            raise invalid_value("tool_choice: there are no tools to choose from", "tool_choice")
-        return None
-    _check_tools(tools)
-    if choice is None or choice == "auto":
-        raise ApiError(
-            400,
-            "unsupported_feature",
-            'tool_choice: "auto", the default with tools, needs a tool call parser (in vLLM --enable-auto-tool-choice '
-            'and --tool-call-parser), which this release does not have; send tool_choice "none"',
-            param="tool_choice",
-        )
-    if choice != "none":
-        _check_choice(choice, tools)
-        raise ApiError(
-            400,
-            "unsupported_feature",
-            "tool_choice: required and named tools need structured output, which this release does not have; "
-            'send "none"',
-            param="tool_choice",
-        )
-    return None if excludes_unused else tools
-
-
-def _check_choice(choice: str | dict[str, Any], tools: list[dict[str, Any]]) -> None:
-    if choice == "required":
-        return
-    function = choice.get("function") if isinstance(choice, dict) else None
-    name = function.get("name") if isinstance(function, dict) else None
-    if name not in [tool["function"]["name"] for tool in tools]:
-        raise invalid_value("tool_choice: must be none, auto, required or one of the tools", "tool_choice")
-
-
-def _check_tools(tools: list[dict[str, Any]]) -> None:
-    if not 1 <= len(tools) <= MAX_TOOLS:
-        raise invalid_value(f"tools: {len(tools)} tools; give 1 to {MAX_TOOLS}, or leave it out", "tools")
-    names: set[str] = set()
-    for index, tool in enumerate(tools):
-        function = tool.get("function")
-        name = function.get("name") if isinstance(function, dict) else None
-        if tool.get("type") != "function" or not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
-            remedy = "must be a function whose name has 1 to 64 letters, digits and _.-"
-            raise invalid_value(f"tools[{index}]: {remedy}", "tools")
-        if name in names:
-            raise invalid_value(f"tools[{index}]: a tool named {name} is there already", "tools")
-        names.add(name)
 
 
 def _refuse(message: str) -> NoReturn:

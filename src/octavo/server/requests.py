@@ -11,7 +11,6 @@ from typing import TypeVar
 from octavo.engine.input.processor import PreparedRequest
 from octavo.engine.input.prompts import PromptType
 from octavo.obs.request_log import escape
-from octavo.server.api.params import cap_of
 from octavo.server.api.sampling_fields import SamplingFields
 from octavo.server.body import check_headers, decode, read_body
 from octavo.server.errors import invalid_value
@@ -81,7 +80,7 @@ def as_prompt(prompt: str | list[int], cache_salt: str | None) -> PromptType:
 
 def is_strict(max_tokens: int | None, service: Service) -> bool:
     """True: the client itself named a number of tokens, so that one beyond the context is its error."""
-    return max_tokens is not None and max_tokens != cap_of(service.engine.default_sampling_params)
+    return max_tokens is not None and max_tokens != service.engine.default_max_tokens
 
 
 def note_request(exchange: Exchange, service: Service, prepared: list[PreparedRequest]) -> None:

@@ -33,6 +33,7 @@ from octavo.server.http_limits import HttpLimits
 from octavo.server.listener import HttpServer, bind_tcp, bind_unix, load_tls
 from octavo.server.service import Service
 from octavo.server.telemetry import Telemetry
+from octavo.server.turn_formats import check_parser_names
 
 logger = get_logger(__name__)
 
@@ -76,6 +77,7 @@ def serve(config: EngineConfig) -> int:
     """Serve until a signal; the exit code. Raises what ends a start, and EngineDeadError."""
     print(f"Octavo {__version__}, model {config.model.model}", file=sys.stderr, flush=True)
     logger.info("non-default args: %s", non_default(config))
+    check_parser_names(config.answers)
     sockets = bind(config)
     try:
         if config.server.api_server_count > 1:
@@ -124,16 +126,20 @@ class Server:
         self._telemetry = telemetry
         self._signals = signals
         self._app = App(config.server, self._telemetry)
-        self._http = HttpServer(self._app, HttpLimits.of(config.server))
+        self._http = HttpServer(self._app, HttpLimits.of(config.server), self._app.note_refusal)
         self._admin = HttpServer(
             AdminApp(lambda: self._app.service, config.server.admin_api_key), HttpLimits.of(config.server)
         )
         self._engine = AsyncLLM(config, options, meter=self._telemetry.meter)
         self._is_alone = options.launcher_fd is None
         self._stop = asyncio.Event()
+        self._signal: int | None = None
 
     async def run(self, on_ready: Callable[[], None] | None = None) -> int:
-        """From listening to the end; on_ready is called when it serves. Raises what the engine's start raises."""
+        """From listening to the end; on_ready is called when it serves. Raises what the engine's start raises.
+
+        Returns the exit code: 0 after a drain, 128 + the signal's number where one came before the model was loaded.
+        """
         self._take_signals()
         await self._http.listen(self._sockets.public, self._sockets.tls)
         if self._sockets.admin is not None:
@@ -141,20 +147,34 @@ class Server:
         if self._is_alone:
             logger.info("listening on %s; requests get 503 until the model is loaded", self._sockets.url)
         try:
-            if await first_of(self._engine.ready(), self._stop.wait()) == 1:
-                return 0
-            self._begin_serving()
-            if on_ready is not None:
-                on_ready()
-            if await first_of(self._stop.wait(), self._engine.wait_dead()) == 1:
-                raise EngineDeadError(f"the engine is dead and was given up: {self._engine.dead_error}")
-            await self._drain()
+            is_loaded = await first_of(self._engine.ready(), self._stop.wait()) == 0
+            if is_loaded:
+                await self._serve(on_ready)
         finally:
             await self._end()
-        return 0
+        return 0 if is_loaded else self._note_interrupted()
+
+    async def _serve(self, on_ready: Callable[[], None] | None) -> None:
+        """Until a signal has come and what runs is finished."""
+        self._begin_serving()
+        if on_ready is not None:
+            on_ready()
+        if await first_of(self._stop.wait(), self._engine.wait_dead()) == 1:
+            raise EngineDeadError(f"the engine is dead and was given up: {self._engine.dead_error}")
+        await self._drain()
+
+    def _note_interrupted(self) -> int:
+        """A signal came before the model was loaded: nothing was served, so this was no success. The exit code."""
+        assert self._signal is not None
+        if self._is_alone:
+            logger.error("%s", interrupted_text(self._signal))
+        return 128 + self._signal
 
     def _begin_serving(self) -> None:
-        service = Service(self._engine, self._config.server, self._telemetry.tracer)
+        telemetry = self._telemetry
+        service = Service(
+            self._engine, self._config.server, self._config.answers, telemetry.meter.load, telemetry.tracer
+        )
         self._telemetry.attach(self._engine)
         self._app.service = service
         if not self._is_alone:
@@ -185,7 +205,13 @@ class Server:
     def _on_signal(self, number: int) -> None:
         if self._stop.is_set():
             os._exit(128 + number)  # children end with this process
+        self._signal = number
         self._stop.set()
+
+
+def interrupted_text(number: int) -> str:
+    """The last line of a start that a signal ended."""
+    return f"stopped by {signal.Signals(number).name} while the model was loading: nothing was served"
 
 
 def engine_options(config: EngineConfig, *, client_idx: int = 0, launcher_fd: int | None = None) -> AsyncOptions:

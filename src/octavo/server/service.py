@@ -12,15 +12,20 @@ from contextlib import asynccontextmanager
 
 from octavo import __version__
 from octavo.base.log import get_logger
+from octavo.config.answer_options import AnswerConfig
 from octavo.config.server_options import ServerConfig
 from octavo.engine.front.async_llm import AsyncLLM
 from octavo.loading import Tokenizer
+from octavo.obs.server_load import ServerLoad
 from octavo.obs.tracing import RequestTracer
 from octavo.server.admission import Admission
 from octavo.server.api.logprobs import TokenNames
 from octavo.server.api.params import SamplingLimits
 from octavo.server.body import BodyLimits
 from octavo.server.errors import ApiError
+from octavo.server.tools import ToolLimits
+from octavo.server.turn_formats import OutputFormats
+from octavo.server.turn_reasoning import ReasoningNames
 
 logger = get_logger(__name__)
 
@@ -28,12 +33,19 @@ logger = get_logger(__name__)
 class Service:
     """Made once the engine is ready."""
 
-    def __init__(self, engine: AsyncLLM, config: ServerConfig, tracer: RequestTracer | None = None) -> None:
+    def __init__(
+        self,
+        engine: AsyncLLM,
+        config: ServerConfig,
+        answers: AnswerConfig,
+        load: ServerLoad,
+        tracer: RequestTracer | None = None,
+    ) -> None:
         self.engine = engine
         self.tracer = tracer
         self.config = config
         self.created_s = int(time.time())
-        self.admission = Admission(engine, config.max_num_queued_reqs, config.max_num_queued_tokens)
+        self.admission = Admission(engine, load, config.max_num_queued_reqs, config.max_num_queued_tokens)
         self.body_limits = body_limits_of(config)
         options = engine.config.options
         self.sampling_limits = SamplingLimits(
@@ -42,12 +54,18 @@ class Service:
             max_logprobs=options.model.max_logprobs,
             has_priorities=options.scheduler.scheduling_policy == "priority",
         )
+        self.tool_limits = ToolLimits(
+            max_tools=answers.max_tools,
+            max_bytes=answers.max_tool_bytes,
+            excludes_unused=config.exclude_tools_when_tool_choice_none,
+        )
+        self.formats = OutputFormats.choose(answers, *engine.chat_templates)
+        self.reasoning_names = ReasoningNames.of(answers.reasoning_field)
         self.model_names = engine.model_names
         self.fingerprint = _fingerprint(engine)
         self.control_texts = () if config.trust_special_tokens else _control_texts(engine.tokenizer)
         """What messages may not spell."""
-        self.num_active = 0
-        """Requests for text that are being answered."""
+        self.load = load
 
     @property
     def deadline_s(self) -> float | None:
@@ -77,11 +95,11 @@ class Service:
     @asynccontextmanager
     async def counted(self) -> AsyncIterator[None]:
         """What is inside counts for /load."""
-        self.num_active += 1
+        self.load.change_active(1)
         try:
             yield
         finally:
-            self.num_active -= 1
+            self.load.change_active(-1)
 
 
 def body_limits_of(config: ServerConfig) -> BodyLimits:

@@ -8,7 +8,7 @@ import msgspec
 
 from octavo.server.admission import CHARS_PER_TOKEN
 from octavo.server.api.chat_types import ChatFields
-from octavo.server.chat import read_conversation
+from octavo.server.chat_conversation import read_conversation
 from octavo.server.errors import ApiError, invalid_value
 from octavo.server.exchange import Exchange
 from octavo.server.requests import read_request
@@ -58,10 +58,10 @@ async def tokenize(exchange: Exchange, service: Service) -> None:
             adds_special = request.add_special_tokens is not False
             ids = await service.engine.tokenize(request.prompt, add_special_tokens=adds_special)
         else:
-            messages, options = read_conversation(request, service)
+            talk = read_conversation(request, service)
             service.admission.check(num_requests=0, num_tokens=0)
             adds_special = bool(request.add_special_tokens)
-            ids = await service.engine.tokenize_chat(messages, options, add_special_tokens=adds_special)
+            ids = await service.engine.tokenize_chat(talk.messages, talk.options, add_special_tokens=adds_special)
         tokenizer = service.engine.tokenizer
         strs = [tokenizer.token_text(i) for i in ids] if request.return_token_strs and tokenizer is not None else None
         await exchange.reply_json(

@@ -12,7 +12,7 @@ import time
 
 from fakes.bad_requests import CHAT, COMPLETIONS
 from fakes.fault_suite import KEY, MIB, leave
-from fakes.live_server import read_all
+from fakes.live_server import read_all, until
 
 CHUNKED = "HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -36,6 +36,29 @@ def test_s32_a_body_of_too_many_chunks_is_refused(suite):
         head = f"POST /v1/completions {CHUNKED}"
         answer = suite.server.raw(head.encode() + b"1\r\n \r\n" * 65537 + b"0\r\n\r\n", timeout_s=30)
         assert answer.split(b" ")[1] in (b"400", b"413")
+
+
+def num_refused(server):
+    lines = server.get("/metrics").body.decode().splitlines()
+    found = [line for line in lines if line.startswith("http_requests_total{") and 'status="4xx"' in line]
+    return sum(float(line.rsplit(" ", 1)[1]) for line in found)
+
+
+def test_refused_connections_are_one_line_and_one_count_each_with_their_status(suite):
+    chunks = f"POST /v1/completions {CHUNKED}".encode() + b"1\r\n \r\n" * 65537
+    cases = (
+        (b"nonsense\r\n\r\n", 400, "invalid_request"),
+        (b"GET /v1/models HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 17_000 + b"\r\n\r\n", 431, "headers_too_large"),
+        (chunks, 413, "content_too_large"),
+    )
+    suite.check_idle()  # the line of a request is written after its answer: those of before are in the log now
+    for data, status, code in cases:
+        log_start, count = len(suite.server.log), num_refused(suite.server)
+        assert suite.server.raw(data, timeout_s=30).split(b" ", 2)[1] == str(status).encode()
+        until(lambda n=count: num_refused(suite.server) == n + 1, 5.0, f"{status} was counted")
+        lines = suite.server.log[log_start:].splitlines()
+        assert len([line for line in lines if f"status={status} " in line and f"error={code}" in line]) == 1, lines
+        assert "status=499" not in suite.server.log[log_start:]
 
 
 def test_s33_compressed_bodies_are_refused_unread(suite):

@@ -9,14 +9,11 @@ import json
 import os
 import signal
 import time
-from pathlib import Path
 
 import pytest
-from fakes.bad_requests import COMPLETIONS
 from fakes.fault_suite import MIB, SMALL, request_bytes
 from fakes.live_server import LiveServer, read_all, until
-
-LONG = {"max_tokens": 400, "ignore_eos": True, "stream": True}
+from fakes.process_family import is_alive, leftovers, open_streams
 
 
 @pytest.fixture
@@ -24,25 +21,6 @@ def temporary(tmp_path_factory):
     """A short, empty folder for sockets and the like; short, because a socket's path must be."""
     folder = tmp_path_factory.mktemp("t")
     return folder, {"TMPDIR": str(folder)}
-
-
-def leftovers(folder: Path) -> list[str]:
-    return [str(path.relative_to(folder)) for path in folder.rglob("*") if not path.name.endswith(".log")]
-
-
-def is_alive(pid: int) -> bool:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    return False
-
-
-def open_streams(server: LiveServer, pool, num: int, **fields) -> list:
-    """Streams that have begun; each future gives the whole answer."""
-    begun = server.metric("vllm:time_to_first_token_seconds_count")
-    bodies = [LONG | {"prompt": f"stream {i}", "temperature": 0} | fields for i in range(num)]
-    futures = [pool.submit(server.post, COMPLETIONS, body, None, 60.0) for body in bodies]
-    until(lambda: server.metric("vllm:time_to_first_token_seconds_count") >= begun + num, 10.0, "streams have begun")
-    return futures
 
 
 def test_f80_streams_survive_the_engine(model, temporary):

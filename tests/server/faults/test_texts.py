@@ -128,6 +128,7 @@ def test_f74_every_one_of_n_texts_ends_once(suite):
     "template",
     [
         "{% for i in range(99999) %}{% for j in range(99999) %}x{% endfor %}{% endfor %}",
+        "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
         '{{ "A" * 10**10 }}',
         '{{ "A" * 10**8 }}{{ "B" * 10**8 }}',
         "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
@@ -142,7 +143,7 @@ def test_s47_a_template_that_is_trusted_still_has_bounds(guarded, template):
     started = time.monotonic()
     answer = guarded.post(CHAT, {"messages": message, "chat_template": template, "max_tokens": 1}, key)
     assert answer.status == 400, answer.body
-    assert time.monotonic() - started < 15.0
+    assert time.monotonic() - started < 10.0
     assert answer.error["param"] in ("chat_template", "messages", None)
     assert guarded.post(CHAT, {"messages": message, "max_tokens": 1}, key).status == 200
     assert guarded.rss_bytes < 2048 * MIB

@@ -18,7 +18,7 @@ TINY = KernelShape(
 
 
 def test_the_limit_is_the_larger_of_moving_and_computing() -> None:
-    limits = MachineLimits({1000: (100.0, 50.0), 10_000: (20.0, 10.0)}, flops=1000.0)
+    limits = MachineLimits({1000: (100.0, 50.0), 10_000: (20.0, 10.0)}, flops=1000.0, peak_flops=1200.0)
     assert limits.seconds(500, 0) == 5
     assert limits.seconds(5000, 0) == 250
     assert limits.seconds(50_000, 0) == 2500
@@ -42,4 +42,6 @@ def test_the_report_has_a_line_for_each_kernel_and_number_of_rows(monkeypatch: p
     assert ("sample greedy", 80) not in lines
     assert all(result.seconds > 0 and result.limit_seconds > 0 for result in report.results)
     assert "matrix rate" in str(report)
+    assert report.limits.flops > 0
+    assert report.limits.peak_flops > 0
     assert json.loads(json.dumps(report.as_json()))["isa"] == report.isa

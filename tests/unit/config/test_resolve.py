@@ -32,8 +32,9 @@ def autos_in_field(value, name):
 
 @pytest.mark.parametrize("usage", ["offline", "server"])
 def test_nothing_is_auto_afterwards(usage):
-    # These two name a behaviour of their own: by what the files hold, and by what the model says.
-    assert autos_in(resolved(usage=usage)) == ["load_format", "generation_config"]
+    # These name a behaviour of their own: by what the files hold, by what the model says, by what its template says.
+    named = ["load_format", "generation_config", "tool_call_parser", "tool_strict_level", "reasoning_parser"]
+    assert autos_in(resolved(usage=usage)) == named
 
 
 @pytest.mark.parametrize(

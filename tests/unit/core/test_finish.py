@@ -6,10 +6,10 @@ import pytest
 from fakes.scheduling import request
 
 from octavo.base.errors import InvariantError
-from octavo.core.finish import End, accept_prompt_logprobs, accept_tokens, find_end, make_delta
+from octavo.core.finish import End, accept_prompt_logprobs, accept_tokens, find_end, make_delta, read_end
 from octavo.core.kv.sequence import KvSequence
 from octavo.core.request import Frame, Request
-from octavo.proto.result import TokenLogprobs
+from octavo.proto.result import StepResult, TokenLogprobs
 
 EOS = 7
 STOP = 9
@@ -74,7 +74,7 @@ def test_the_length_ends_a_text_whatever_min_tokens_says() -> None:
 
 def test_tokens_behind_an_end_are_not_accepted() -> None:
     one = state([])
-    assert accept_tokens(one, sampling_frame(num_drafts=3), [1, EOS, 2, 3]) == (2, End("stop", None))
+    assert accept_tokens(one, sampling_frame(num_drafts=3), [1, EOS, 2, 3]) == (slice(0, 2), End("stop", None))
     assert one.token_ids[5:] == [1, EOS]
 
 
@@ -86,9 +86,51 @@ def test_a_frame_yields_as_many_tokens_as_it_samples(token_ids: list[int]) -> No
 
 def test_a_chunk_that_does_not_sample_yields_none() -> None:
     chunk = Frame(0, 0, 0, 3, 0, False)
-    assert accept_tokens(state([]), chunk, []) == (0, None)
+    assert accept_tokens(state([]), chunk, []) == (slice(0), None)
     with pytest.raises(InvariantError):
         accept_tokens(state([]), chunk, [1])
+
+
+CONSTRAINED = {"structured_outputs": {"regex": "a*"}}
+
+
+def test_a_constrained_frame_may_yield_forced_tokens_too() -> None:
+    one = state([], **CONSTRAINED)
+    assert accept_tokens(one, sampling_frame(), [1, 2, 3]) == (slice(0, 3), None)
+    assert one.token_ids[5:] == [1, 2, 3]
+
+
+def test_forced_tokens_end_where_the_text_does() -> None:
+    one = state([], max_tokens=2, **CONSTRAINED)
+    assert accept_tokens(one, sampling_frame(), [1, 2, 3], End("stop", is_complete=True)) == (
+        slice(0, 2),
+        End("length"),
+    )
+
+
+def test_tokens_that_are_known_already_are_not_accepted_twice() -> None:
+    one = state([1, 2], **CONSTRAINED)
+    behind_the_first = Frame(1, 0, 5, 1, 0, True)
+    assert accept_tokens(one, behind_the_first, [2]) == (slice(1, 1), None)
+    assert accept_tokens(one, behind_the_first, [2, 3]) == (slice(1, 2), None)
+    assert one.token_ids[5:] == [1, 2, 3]
+
+
+def test_a_token_that_contradicts_a_known_one_is_a_fault() -> None:
+    with pytest.raises(InvariantError, match="contradict"):
+        accept_tokens(state([1, 2], **CONSTRAINED), Frame(1, 0, 5, 1, 0, True), [3])
+
+
+def test_an_end_that_the_runner_found_comes_behind_its_tokens() -> None:
+    complete = End("stop", is_complete=True)
+    assert accept_tokens(state([], **CONSTRAINED), sampling_frame(), [1], complete) == (slice(0, 1), complete)
+    assert accept_tokens(state([], **CONSTRAINED), sampling_frame(), [], complete) == (slice(0), complete)
+
+
+def test_what_the_runner_says_of_an_end() -> None:
+    result = StepResult(step_id=0, epoch=0, token_ids=[[1], [2], []], ends={1: None, 2: "nothing is left"})
+    found = [read_end(result, idx) for idx in range(3)]
+    assert found == [None, End("stop", is_complete=True), End("error", error="nothing is left")]
 
 
 def entries(*positions: int) -> list[TokenLogprobs]:

@@ -67,6 +67,7 @@ class FakePort:
         self.sent = []
         self.waits = []
         self.num_wakes = 0
+        self.num_dropped_frames = 0
         self.max_deltas = max_deltas
         self.loop = None
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from octavo.base.errors import ValidationError
 from octavo.engine.progress import GenerationProgress
 from octavo.outputs import CompletionOutput, RequestOutput
 
@@ -60,3 +61,9 @@ def test_no_bar_shows_nothing(capsys, use_tqdm, total):
     with GenerationProgress.start(use_tqdm, total=total) as progress:
         progress.add(OUTPUT)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("choice", ["yes", 1, None])
+def test_what_is_neither_a_choice_nor_a_factory_is_refused(choice):
+    with pytest.raises(ValidationError, match="use_tqdm="):
+        GenerationProgress.start(choice, total=1)

@@ -23,7 +23,6 @@ def test_lines_have_vllms_words():
     assert startup_lines(config, phases) == [
         "Loading weights took 1.50 seconds",
         "Model loading took 3.00 MiB and 1.75 seconds",
-        "GPU KV cache size: 4,096 tokens",
-        "Maximum concurrency for 1,024 tokens per request: 4.00x",
+        "CPU KV cache size: 4,096 tokens, Maximum concurrency for 1,024 tokens per request: 4.00x",
         "init engine (profile, create kv cache, warmup model) took 0.75 seconds",
     ]

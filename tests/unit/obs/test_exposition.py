@@ -22,6 +22,9 @@ GAUGES = {
     "vllm:num_requests_waiting_by_reason": ENGINE | {"reason"},
     "vllm:kv_cache_usage_perc": ENGINE,
     "vllm:cache_config_info": {"engine", "block_size", "num_gpu_blocks"},
+    "octavo_active_requests": set(),
+    "octavo_queued_requests": set(),
+    "octavo_queued_prompt_tokens": set(),
 }
 COUNTERS = {
     "vllm:prefix_cache_queries": ENGINE,
@@ -39,6 +42,8 @@ COUNTERS = {
     "octavo_step_flops": ENGINE,
     "octavo_failed_steps": ENGINE,
     "octavo_request_faults": ENGINE,
+    "octavo_engine_dropped_frames": ENGINE,
+    "octavo_front_end_dropped_frames": set(),
     "http_requests": {"method", "status", "handler"},
 }
 HISTOGRAMS = {

@@ -31,7 +31,7 @@ def test_a_line_has_the_words_people_search_for():
     loop.turn(100, after_s=10.0)
     assert loop.lines == [
         "Engine 000: Avg prompt throughput: 50.0 tokens/s, Avg generation throughput: 10.0 tokens/s, "
-        "Running: 3 reqs, Waiting: 2 reqs, GPU KV cache usage: 12.5%, Prefix cache hit rate: 25.0%"
+        "Running: 3 reqs, Waiting: 2 reqs, CPU KV cache usage: 12.5%, Prefix cache hit rate: 25.0%"
     ]
 
 

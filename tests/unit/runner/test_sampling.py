@@ -9,13 +9,13 @@ from octavo.runner.sampling import as_token_logprobs, build_sample_batch
 from octavo.runner.sampling_table import SamplingTable
 
 
-def make_batch(*sequences, rows_idx, positions):
+def make_batch(*sequences, rows_idx, positions, masks=None):
     rows = TokenRows(max_num_seqs=4, max_model_len=16, vocab_size=50)
     table = SamplingTable(max_num_seqs=4, vocab_size=50)
     for new in sequences:
         rows.admit(new)
         assert table.admit(new) is None
-    return build_sample_batch(np.array(rows_idx, np.int32), np.array(positions, np.int32), rows, table)
+    return build_sample_batch(np.array(rows_idx, np.int32), np.array(positions, np.int32), rows, table, masks or {})
 
 
 def test_rows_are_gathered_in_batch_order():
@@ -76,3 +76,11 @@ def test_logprobs_become_plain_lists():
     )
     assert (found.token_ids, found.logprobs, found.ranks) == ([3, 1], [-0.5, -1.0], [2, 1])
     assert type(found.ranks[0]) is int
+
+
+def test_masks_stand_at_the_places_they_are_given_for():
+    mask = np.array([5, -1], np.int32)
+    batch = make_batch(sequence(0, [1]), sequence(2, [3]), rows_idx=[2, 0], positions=[1, 1], masks={1: mask})
+    assert batch.allowed_bits[0] is None
+    assert batch.allowed_bits[1] is mask
+    assert make_batch(sequence(0, [1]), rows_idx=[0], positions=[1]).allowed_bits == (None,)

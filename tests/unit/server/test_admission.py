@@ -8,8 +8,8 @@ from octavo.server.errors import ApiError
 
 
 def admission(*, requests=0, tokens=0, state=EngineState.HEALTHY):
-    queue = SimpleNamespace(num_queued_requests=requests, num_queued_tokens=tokens, state=state)
-    return Admission(queue, max_requests=10, max_tokens=100)
+    queue = SimpleNamespace(num_queued_requests=requests, num_queued_tokens=tokens)
+    return Admission(SimpleNamespace(state=state), queue, max_requests=10, max_tokens=100)
 
 
 def test_requests_are_taken_up_to_the_limit_and_not_beyond():

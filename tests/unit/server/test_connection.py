@@ -6,6 +6,7 @@ import pytest
 from fakes.http_server import GET, ask, chunked, connected, post, read_answer, serving
 
 from octavo.server.body import BodyLimits, read_body
+from octavo.server.errors import ApiError
 
 
 async def echo(scope, receive, send):
@@ -347,5 +348,60 @@ def test_draining_closes_idle_connections_and_ends_each_answer_with_close():
             status, headers, _ = await read_answer(reader)
             assert (status, headers["connection"]) == (200, "close")
             assert (await ask(port, GET))[1]["connection"] == "close"
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "target"),
+    [
+        (b"nonsense\r\n\r\n", 400, ""),
+        (b"GET /a?b HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, "/a?b"),
+        (b"GET /a HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 4096, 431, "/a"),
+        (b"GET /slow HT", 408, "/slow"),
+        (post(b"good") + b"nonsense\r\n\r\n", 400, ""),
+    ],
+)
+def test_what_is_refused_before_the_application_is_told_once(data, status, target):
+    async def test():
+        told = []
+
+        def note(error, target, seconds):
+            told.append((error.status, target))
+            assert 0 <= seconds < 5
+
+        async with serving(echo, on_refusal=note, max_header_bytes=1024, read_timeout_s=0.1) as (_, port):
+            await ask(port, data)
+            while not told:
+                await asyncio.sleep(0.01)
+        assert told == [(status, target)]
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [(chunked(*[b"x"] * 9), 413), (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx", 408)],
+)
+def test_a_request_that_runs_is_refused_by_its_own_application(data, status):
+    async def test():
+        seen = []
+
+        async def app(scope, receive, send):
+            try:
+                await read_body(receive, None, BodyLimits())
+            except ApiError as error:
+                seen.append(error.status)
+                await send({"type": "http.response.start", "status": error.status, "headers": []})
+                await send({"type": "http.response.body", "body": b"mine"})
+
+        told = []
+        async with serving(app, on_refusal=lambda *what: told.append(what), max_body_chunks=9, read_timeout_s=0.1) as (
+            _,
+            port,
+        ):
+            answer, headers, body = await ask(port, data)
+        assert (answer, headers["connection"], body) == (status, "close", b"mine")
+        assert (seen, told) == ([status], [])
 
     run(test())

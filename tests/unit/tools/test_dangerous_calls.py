@@ -20,11 +20,8 @@ ALLOWED = {
     ("__init__.py", "importlib.import_module"): "names of a table of our own",
     ("cli/main.py", "importlib.import_module"): "names of a table of our own",
     ("models/load.py", "importlib.import_module"): "only modules of octavo.models, by a name of letters and digits",
-    (
-        "engine/process/main.py",
-        "ctypes.CDLL",
-    ): "prctl(2), which Python has no function for; from the C library",
-    ("server/front_end.py", "ctypes.CDLL"): "the same",
+    ("engine/process/entry.py", "ctypes.CDLL"): "prctl(2), which Python has no function for; from the C library",
+    ("engine/process/entry.py", "runpy.run_module"): "a module of ours, named by the process that starts this one",
 }
 """(file, finding) -> why it is harmless there."""
 

@@ -37,6 +37,8 @@ class LoadResult:
     """CPU time of this process."""
     num_unfinished: int
     """More than 0 only after an interrupt."""
+    num_open: int = 0
+    """Those of them that had been sent."""
 
 
 class LoadRun:
@@ -59,6 +61,7 @@ class LoadRun:
         self._sleep = sleep
         self._on_finished = on_finished
         self._records: dict[int, RequestRecord] = {}
+        self._num_sent = 0
 
     async def run(self, arrivals_s: Sequence[float]) -> LoadResult:
         """Send sample i at arrivals_s[i] after now. Cancelling it once ends the run and returns what has finished."""
@@ -87,10 +90,12 @@ class LoadRun:
             duration_s=end_s - start_s,
             cpu_s=end_cpu_s - start_cpu_s,
             num_unfinished=len(arrivals_s) - len(self._records),
+            num_open=self._num_sent - len(self._records),
         )
 
     async def _send(self, index: int, due_s: float) -> None:
         async with self._limit:
+            self._num_sent += 1
             record = await self._sender.send(self._samples[index], index, arrival_s=due_s)
         self._records[index] = record
         if self._on_finished is not None:

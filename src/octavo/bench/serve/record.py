@@ -36,6 +36,12 @@ class RequestRecord:
     text: str = ""
     error: str = ""
     is_success: bool = False
+    closed_s: float = 0.0
+    """The clock's when the exchange was over, whatever came of it."""
+    status: int = 0
+    """Of HTTP; 0 when no head came."""
+    retry_after: str | None = None
+    """The header of that name: when the server asks to come back."""
 
     @property
     def queue_s(self) -> float:

@@ -63,7 +63,9 @@ class RequestSender:
         except ExchangeError as error:
             recorder.fail(str(error))
         else:
+            record.status, record.retry_after = head.status, head.headers.get("retry-after")
             recorder.finish(head.status, head.reason)
+        record.closed_s = self._clock.now_s()
         return record
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import socket
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Self
 
@@ -25,15 +24,16 @@ from octavo.engine.args import EngineArgs
 from octavo.engine.front.async_options import AsyncOptions
 from octavo.engine.front.dispatch import Dispatcher
 from octavo.engine.front.link import EngineLink
-from octavo.engine.front.remote import AttachedLink, ProcessLink
+from octavo.engine.front.remote import ProcessLink
+from octavo.engine.front.starting import make_link, make_preparation, start_both_halves
 from octavo.engine.front.streams import OutputStream
-from octavo.engine.front.thread_link import ThreadLink
 from octavo.engine.front.watch import EngineWatch
-from octavo.engine.input.front_parts import FrontParts, load_front_parts, make_inputs, open_model
-from octavo.engine.input.preparation import PendingPrompts, Preparation, RequestTerms
+from octavo.engine.input.front_parts import FrontParts
+from octavo.engine.input.preparation import Preparation, RequestTerms
 from octavo.engine.input.processor import PreparedRequest
-from octavo.engine.input.prompt_pool import BoundedTokenizer, PromptPool
+from octavo.engine.input.prompt_pool import PromptPool
 from octavo.engine.input.prompts import ChatMessage, ChatOptions, PromptType
+from octavo.engine.input.queue_count import QueueCount
 from octavo.engine.output.processor import LiveRequest, facts_of
 from octavo.fault.state import EngineEvent, EngineState
 from octavo.loading import Tokenizer
@@ -59,14 +59,20 @@ class AsyncLLM:
         self._engine_config = config
         self._meter = meter
         self._clock = MonotonicClock()
-        self._dispatcher = Dispatcher(self._clock, replay=self.options.replay)
+        on_queue = None if meter is None else meter.load.change_queue
+        self._dispatcher = Dispatcher(
+            self._clock,
+            replay=self.options.replay,
+            queue=QueueCount(on_queue),
+            on_dropped_frame=None if meter is None else meter.count_dropped_frame,
+        )
         self._pool = PromptPool(max_pending=self.options.max_prepare_queue, timeout_s=self.options.prepare_timeout_s)
         self._link: EngineLink | None = None
         self._watch: EngineWatch | None = None
         self._starting: asyncio.Task[None] | None = None
         self._parts: FrontParts | None = None
         self._preparation: Preparation | None = None
-        self._pending_prompts = PendingPrompts()
+        self._pending_prompts = QueueCount(on_queue)
 
     @classmethod
     async def start(
@@ -92,43 +98,17 @@ class AsyncLLM:
             await asyncio.shield(self._starting)
 
     async def _start(self) -> None:
-        """The engine loads its weights while this process loads the tokenizer."""
-        self._link = link = self._make_link()
+        self._link = link = make_link(self._engine_config, self.options, self._dispatcher)
         self._watch = EngineWatch(self._dispatcher, link.kill, stall_timeout_s=self.options.stall_timeout_s)
         self._dispatcher.attach(link, self._watch)
-        engine = asyncio.create_task(link.start())
-        parts = asyncio.create_task(asyncio.to_thread(_load_parts, self._engine_config))
         try:
-            done, _ = await asyncio.wait((engine, parts), return_when=asyncio.FIRST_EXCEPTION)
-            for task in done:
-                task.result()
+            self._parts = await start_both_halves(link, self._engine_config)
         except BaseException as error:
-            engine.cancel()
-            await asyncio.gather(engine, parts, return_exceptions=True)
             await self._end(0.0)
             self._dispatcher.cause = str(error)
             raise
-        self._parts = parts.result()
-        tokenizer = self._parts.tokenizer
-        bounded = None
-        if tokenizer is not None:
-            bounded = BoundedTokenizer(
-                tokenizer, max_model_len=self.max_model_len, max_token_bytes=tokenizer.max_token_bytes
-            )
-        inputs = make_inputs(self._parts, self.config, bounded)
-        self._preparation = Preparation(inputs, tokenizer, self._pool, self._pending_prompts, self._clock, self.options)
-
-    def _make_link(self) -> EngineLink:
-        if self.options.in_process:
-            return ThreadLink(self._engine_config, self._dispatcher)
-        if self.options.launcher_fd is not None:
-            end = socket.socket(fileno=self.options.launcher_fd)
-            return AttachedLink(end, self._dispatcher, client_idx=self.options.client_idx)
-        return ProcessLink(
-            self._engine_config,
-            self._dispatcher,
-            client_idx=self.options.client_idx,
-            policy=self.options.restart_policy,
+        self._preparation = make_preparation(
+            self._parts, self.config, self.options, self._pool, self._pending_prompts, self._clock
         )
 
     async def drain(self, timeout_s: float) -> bool:
@@ -151,6 +131,8 @@ class AsyncLLM:
         if self._watch is not None:
             self._watch.close()
         self._pool.close()
+        if self._preparation is not None:
+            self._preparation.close()
         if self._link is not None:
             await self._link.stop(timeout_s)
 
@@ -335,12 +317,12 @@ class AsyncLLM:
     @property
     def num_queued_requests(self) -> int:
         """Requests of which the engine has reported nothing yet; those in `prepare` included."""
-        return self._dispatcher.streams.num_queued_requests + self._pending_prompts.num_requests
+        return self._dispatcher.streams.queue.num_requests + self._pending_prompts.num_requests
 
     @property
     def num_queued_tokens(self) -> int:
         """Prompt tokens of the queued requests; an estimate for those in `prepare`."""
-        return self._dispatcher.streams.num_queued_tokens + self._pending_prompts.num_tokens
+        return self._dispatcher.streams.queue.num_tokens + self._pending_prompts.num_tokens
 
     # ---- the model --------------------------------------------------------------------------------------------------
 
@@ -377,6 +359,22 @@ class AsyncLLM:
         return self._preparation.inputs.default_sampling_params
 
     @property
+    def default_max_tokens(self) -> int | None:
+        """The model's own cap on output tokens; None: it has none. Raises EngineDeadError before the start."""
+        if self._preparation is None:
+            raise EngineDeadError("the engine has not started yet")
+        return self._preparation.inputs.default_max_tokens
+
+    @property
+    def chat_templates(self) -> tuple[str, str]:
+        """(for conversations, for those with tools): the templates that are used; "": there is none."""
+        if self._parts is None or self._parts.tokenizer is None:
+            return "", ""
+        chosen = self._parts.defaults.chat_template
+        tokenizer = self._parts.tokenizer
+        return chosen or tokenizer.chat_template or "", chosen or tokenizer.tool_template or ""
+
+    @property
     def max_model_len(self) -> int:
         """Longest sequence, prompt and output together, in tokens."""
         return self.config.model.max_model_len
@@ -385,11 +383,3 @@ class AsyncLLM:
     def model_names(self) -> tuple[str, ...]:
         """What a server calls the model; at least one."""
         return self.config.model.served_model_names
-
-
-def _load_parts(config: EngineConfig) -> FrontParts:
-    with open_model(config) as checkpoint:
-        parts = load_front_parts(config, checkpoint)
-    if parts.tokenizer is not None:
-        parts.tokenizer.max_token_bytes  # noqa: B018 - computed here, in the shadow of the weights
-    return parts

@@ -20,6 +20,7 @@ from octavo.engine.front.calls import Calls
 from octavo.engine.front.link import EngineLink
 from octavo.engine.front.replay import note_death, replay_messages
 from octavo.engine.front.streams import OutputStream, StreamTable
+from octavo.engine.input.queue_count import QueueCount
 from octavo.engine.process.supervisor import RunningEngine
 from octavo.fault.state import EngineEvent, EngineState, next_state
 from octavo.proto.codec import ProtocolError
@@ -57,16 +58,24 @@ class ProgressListener(Protocol):
 class Dispatcher:
     """A LinkListener. `attach` the link before anything else."""
 
-    def __init__(self, clock: Clock, *, replay: bool) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        replay: bool,
+        queue: QueueCount | None = None,
+        on_dropped_frame: Callable[[], None] | None = None,
+    ) -> None:
         self.state = EngineState.STARTING
         self.cause: str | None = None
         """Why the engine is dead, or why it last died."""
         self.num_restarts = 0
-        self.streams = StreamTable()
+        self.streams = StreamTable(queue or QueueCount())
         self.running: RunningEngine | None = None
         """The last engine that was up."""
         self._clock = clock
         self._replay = replay
+        self._on_dropped_frame = on_dropped_frame
         self._link: EngineLink | None = None
         self._watch: ProgressListener | None = None
         self._is_up = False
@@ -213,6 +222,12 @@ class Dispatcher:
                 self._calls.answer(message.call_id, message)
             case StatsReply() | ResetReply():
                 self._calls.answer(message.call_id, message)
+
+    def note_dropped_frame(self, why: str) -> None:
+        """See LinkListener."""
+        logger.error("dropped a frame of the engine: %.300s", why)
+        if self._on_dropped_frame is not None:
+            self._on_dropped_frame()
 
     def _hear(self, load: Load) -> None:
         if self._watch is not None:

@@ -18,6 +18,10 @@ class LinkListener(EngineListener, Protocol):
 
     def receive(self, message: EngineMessage) -> None: ...
 
+    def note_dropped_frame(self, why: str) -> None:
+        """A frame came that was no message; it was dropped."""
+        ...
+
 
 class EngineLink(Protocol):
     """One engine, or the succession of them."""

@@ -51,7 +51,6 @@ class EngineSocket:
     """A front end's connection to one engine process."""
 
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], address: str, listener: LinkListener, client_idx: int):
-        self.num_dropped_frames = 0
         self._listener = listener
         self._client_codec = client_codec()
         self._engine_codec = engine_codec()
@@ -95,8 +94,7 @@ class EngineSocket:
             try:
                 message = self._engine_codec.decode(frame)
             except ProtocolError as error:
-                self.num_dropped_frames += 1
-                logger.error("dropped a frame of the engine: %.300s", error)
+                self._listener.note_dropped_frame(str(error))
                 continue
             self._listener.receive(message)
         self._schedule_read()

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 
 from octavo.base.errors import OctavoError
+from octavo.engine.input.queue_count import QueueCount
 from octavo.engine.output.processor import LiveRequest
 from octavo.outputs import RequestOutput
 from octavo.proto.output import FinishReason, RequestDelta
@@ -98,13 +99,11 @@ class OutputStream:
 class StreamTable:
     """The live streams, by the ids the engine knows."""
 
-    def __init__(self) -> None:
+    def __init__(self, queue: QueueCount) -> None:
+        self.queue = queue
+        """Those of which no engine has reported anything."""
         self._streams: dict[OutputStream, None] = {}
         self._sequences: dict[str, tuple[OutputStream, int]] = {}
-        self.num_queued_requests = 0
-        """Those of which no engine has reported anything."""
-        self.num_queued_tokens = 0
-        """Prompt tokens of those."""
 
     def __len__(self) -> int:
         return len(self._streams)
@@ -121,8 +120,7 @@ class StreamTable:
         self._streams[stream] = None
         for index, sequence in enumerate(stream.live.request.sequences):
             self._sequences[sequence.request_id] = (stream, index)
-        self.num_queued_requests += 1
-        self.num_queued_tokens += stream.num_prompt_tokens
+        self.queue.enter(stream.num_prompt_tokens)
 
     def find(self, sequence_id: str, epoch: int) -> tuple[OutputStream, int] | None:
         """(stream, index of the sequence) of an engine's id; None where that is not live, or of another epoch."""
@@ -140,11 +138,7 @@ class StreamTable:
         """An engine has reported something of it."""
         if not stream.is_started:
             stream.is_started = True
-            self._leave_queue(stream)
-
-    def _leave_queue(self, stream: OutputStream) -> None:
-        self.num_queued_requests -= 1
-        self.num_queued_tokens -= stream.num_prompt_tokens
+            self.queue.leave(stream.num_prompt_tokens)
 
     def remove(self, stream: OutputStream) -> None:
         """It has ended, or nobody waits for it any more. Idempotent."""
@@ -154,6 +148,6 @@ class StreamTable:
         for sequence in stream.live.request.sequences:
             del self._sequences[sequence.request_id]
         if not stream.is_started:
-            self._leave_queue(stream)
+            self.queue.leave(stream.num_prompt_tokens)
         if stream.deadline_timer is not None:
             stream.deadline_timer.cancel()

@@ -32,6 +32,9 @@ MAX_MESSAGES_PER_TURN = 64
 class QueuePort:
     """A Port whose messages are passed by reference. `put` and `wake` from any thread, the rest from the engine's."""
 
+    num_dropped_frames = 0
+    """Values are passed, not frames."""
+
     def __init__(self, deliver: Callable[[EngineMessage], None]) -> None:
         self._deliver = deliver
         self._incoming: queue.SimpleQueue[ClientMessage | None] = queue.SimpleQueue()

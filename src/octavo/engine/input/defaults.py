@@ -5,6 +5,7 @@ Owns: `generation_config.json` values and vLLM's rules for them.   Does not own:
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,8 +42,9 @@ def read_generation_config(
 ) -> dict[str, object]:
     """The defaults that hold: `source` is "auto" (the model's), "vllm" (none) or a folder; overrides win.
 
-    Raises ConfigError for a folder without a readable generation_config.json.
+    Raises ConfigError for a folder without a readable generation_config.json, and for overrides without effect.
     """
+    check_overrides(overrides)
     if source == "auto":
         chosen = dict(of_the_model)
     elif source == "vllm":
@@ -55,6 +57,24 @@ def read_generation_config(
             remedy = f"{path} cannot be read ({error}); use auto, vllm or a folder that has one"
             raise ConfigError([ConfigProblem("generation_config", source, remedy)]) from None
     return {**chosen, **overrides}
+
+
+def check_overrides(overrides: Mapping[str, object]) -> None:
+    """--override-generation-config says only what has a meaning here. Raises ConfigError naming what has none."""
+    known = (*_SAMPLING_KEYS, "eos_token_id")
+    problems = []
+    for key in sorted(set(overrides) - set(known)):
+        near = difflib.get_close_matches(key, known, n=1)
+        remedy = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+        problems.append(ConfigProblem(f"override_generation_config.{key}", overrides[key], f"has no effect; {remedy}"))
+    if problems:
+        raise ConfigError(problems)
+
+
+def default_max_tokens(generation_config: Mapping[str, object]) -> int | None:
+    """The model's own cap on output tokens; None: it has none, whatever SamplingParams has by default."""
+    found = [generation_config.get(key) for key in ("max_tokens", "max_new_tokens")]
+    return next((value for value in found if isinstance(value, int)), None)
 
 
 def default_sampling_params(generation_config: Mapping[str, object]) -> SamplingParams:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -17,7 +17,10 @@ from octavo.base.errors import ValidationError
 from octavo.engine.front.async_options import AsyncOptions
 from octavo.engine.input.processor import InputProcessor, PreparedRequest
 from octavo.engine.input.prompt_pool import PromptPool
-from octavo.engine.input.prompts import ChatMessage, ChatOptions, Prompt, PromptType
+from octavo.engine.input.prompts import ChatMessage, ChatOptions, Prompt, PromptType, SealedChat
+from octavo.engine.input.queue_count import QueueCount
+from octavo.engine.template.messages import RenderJob
+from octavo.engine.template.renderer import TemplateRenderer
 from octavo.loading import Tokenizer
 from octavo.proto.sampling import SamplingParams
 
@@ -38,15 +41,6 @@ class RequestTerms:
     """See fit_max_tokens."""
 
 
-class PendingPrompts:
-    """How much is in preparation."""
-
-    def __init__(self) -> None:
-        self.num_requests = 0
-        self.num_tokens = 0
-        """An estimate."""
-
-
 class Preparation:
     """One front end's. On one event loop."""
 
@@ -55,7 +49,7 @@ class Preparation:
         inputs: InputProcessor,
         tokenizer: Tokenizer | None,
         pool: PromptPool,
-        pending: PendingPrompts,
+        pending: QueueCount,
         clock: Clock,
         options: AsyncOptions,
     ) -> None:
@@ -65,9 +59,14 @@ class Preparation:
         self._pending = pending
         self._clock = clock
         self._options = options
+        self._templates = TemplateRenderer()
         # What the engine calls requests is unique, whatever callers choose and whoever had this client_idx before.
         self._id_prefix = f"{options.client_idx}-{secrets.token_hex(3)}"
         self._ordinals = itertools.count()
+
+    def close(self) -> None:
+        """End the process for templates, if there is one. Idempotent."""
+        self._templates.close()
 
     async def prepare(
         self, prompt: PromptType, sampling: SamplingParams | None, terms: RequestTerms, *, add_special_tokens: bool
@@ -91,12 +90,11 @@ class Preparation:
     ) -> PreparedRequest:
         """Render, tokenize and check. Raises ValidationError, OverloadedError."""
         options = self._checked_chat_options(chat)
-
-        def read() -> Prompt:
-            rendered = self.inputs.render_chat(messages, options, add_special_tokens=add_special_tokens)
-            return replace(rendered, cache_salt=cache_salt)
-
-        return await self._prepare(read, _num_message_bytes(messages), sampling, terms)
+        num_bytes = _num_message_bytes(messages)
+        render = await self._counted(
+            self._start_rendering(messages, options, add_special_tokens=add_special_tokens), num_bytes
+        )
+        return await self._prepare(lambda: replace(render(), cache_salt=cache_salt), num_bytes, sampling, terms)
 
     async def tokenize(self, prompt: PromptType, *, add_special_tokens: bool) -> list[int]:
         """Token ids of any form of prompt."""
@@ -107,10 +105,29 @@ class Preparation:
     ) -> list[int]:
         """Token ids of a conversation."""
         options = self._checked_chat_options(chat)
-        rendered = await self._pool.run(
-            lambda: self.inputs.render_chat(messages, options, add_special_tokens=add_special_tokens)
+        render = await self._start_rendering(messages, options, add_special_tokens=add_special_tokens)
+        return (await self._pool.run(render)).token_ids
+
+    async def _start_rendering(
+        self, messages: Sequence[ChatMessage], options: ChatOptions, *, add_special_tokens: bool
+    ) -> Callable[[], Prompt]:
+        """What is left for a thread. A template of the request's is a stranger's code: it has run elsewhere."""
+        template, tokenizer = options.chat_template, self._tokenizer
+        if template is None or tokenizer is None or tokenizer.has_template(template):
+            return lambda: self.inputs.render_chat(messages, options, add_special_tokens=add_special_tokens)
+        chat = await self._pool.run(lambda: SealedChat(messages, options))
+        text = await self._templates.render(
+            RenderJob(
+                template=template,
+                messages=[dict(message) for message in chat.messages],
+                tools=None if chat.tools is None else [dict(tool) for tool in chat.tools],
+                add_generation_prompt=options.add_generation_prompt,
+                continue_final_message=options.continue_final_message,
+                variables=dict(chat.variables),
+                special_tokens=dict(tokenizer.special_tokens),
+            )
         )
-        return rendered.token_ids
+        return lambda: self.inputs.tokenize_rendered(chat, text, add_special_tokens=add_special_tokens)
 
     async def detokenize(self, token_ids: Sequence[int]) -> str:
         """The text of these ids, special tokens included."""
@@ -147,17 +164,16 @@ class Preparation:
                 is_strict=terms.is_strict,
             )
 
-        prepared = await self._run_counted(work, num_bytes // BYTES_PER_TOKEN_ESTIMATE)
+        prepared = await self._counted(self._pool.run(work), num_bytes)
         return replace(prepared, request_id=terms.request_id)
 
-    async def _run_counted(self, work: Callable[[], T], num_tokens: int) -> T:
-        self._pending.num_requests += 1
-        self._pending.num_tokens += num_tokens
+    async def _counted(self, work: Awaitable[T], num_bytes: int) -> T:
+        num_tokens = num_bytes // BYTES_PER_TOKEN_ESTIMATE
+        self._pending.enter(num_tokens)
         try:
-            return await self._pool.run(work)
+            return await work
         finally:
-            self._pending.num_requests -= 1
-            self._pending.num_tokens -= num_tokens
+            self._pending.leave(num_tokens)
 
 
 def _num_prompt_bytes(prompt: PromptType) -> int:

@@ -8,7 +8,7 @@ that came without a seed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from octavo.engine.input.prompts import (
     Prompt,
     PromptTokenizer,
     PromptType,
+    SealedChat,
     read_prompt,
     render_chat,
 )
@@ -27,6 +28,10 @@ from octavo.engine.input.seeds import derive_child_seed, derive_request_seed
 from octavo.engine.input.validate import RequestLimits, check_prompt_ids, check_sampling, fit_max_tokens
 from octavo.proto.request import NewRequest
 from octavo.proto.sampling import SamplingParams
+from octavo.proto.structured import GrammarSpec
+
+GrammarCheck = Callable[[GrammarSpec], None]
+"""Raises ValidationError for a grammar that cannot be compiled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +56,8 @@ class ModelDefaults:
 
     sampling: SamplingParams
     end_tokens: EndTokens
+    max_tokens: int | None = None
+    """The model's cap on output tokens, if it has one."""
     chat_template: str | None = None
     """The engine's, in place of the one in the model's files."""
 
@@ -59,12 +66,20 @@ class InputProcessor:
     """Prompts in, checked requests out. One per engine; not thread-safe."""
 
     def __init__(
-        self, tokenizer: PromptTokenizer | None, limits: RequestLimits, defaults: ModelDefaults, *, engine_seed: int
+        self,
+        tokenizer: PromptTokenizer | None,
+        limits: RequestLimits,
+        defaults: ModelDefaults,
+        *,
+        engine_seed: int,
+        check_grammar: GrammarCheck | None = None,
     ) -> None:
+        """check_grammar: None: constraints are not looked at here."""
         self._tokenizer = tokenizer
         self._limits = limits
         self._defaults = defaults
         self._engine_seed = engine_seed
+        self._check_grammar = check_grammar
         self._num_unseeded = 0
 
     @property
@@ -77,6 +92,11 @@ class InputProcessor:
         """What applies to a request without sampling parameters."""
         return self._defaults.sampling
 
+    @property
+    def default_max_tokens(self) -> int | None:
+        """The model's own cap on output tokens; None: it has none."""
+        return self._defaults.max_tokens
+
     def read(self, prompt: PromptType, *, add_special_tokens: bool = True) -> Prompt:
         """Any form of prompt as token ids. Raises ValidationError."""
         return read_prompt(prompt, self._tokenizer, add_special_tokens=add_special_tokens)
@@ -88,6 +108,11 @@ class InputProcessor:
         if options.chat_template is None and self._defaults.chat_template is not None:
             options = replace(options, chat_template=self._defaults.chat_template)
         return render_chat(messages, self._tokenizer, options, add_special_tokens=add_special_tokens)
+
+    def tokenize_rendered(self, chat: SealedChat, text: str, *, add_special_tokens: bool = False) -> Prompt:
+        """The prompt of a conversation that was rendered elsewhere. Raises ValidationError."""
+        assert self._tokenizer is not None
+        return chat.tokenize(text, self._tokenizer, add_special_tokens=add_special_tokens)
 
     def prepare(
         self,
@@ -109,6 +134,8 @@ class InputProcessor:
         params = self._defaults.sampling if sampling is None else sampling
         check_prompt_ids(prompt.token_ids, self._limits)
         check_sampling(params, self._limits)
+        if params.structured_outputs is not None and self._check_grammar is not None:
+            self._check_grammar(params.structured_outputs.spec)
         max_tokens = fit_max_tokens(len(prompt.token_ids), params.max_tokens, self._limits, is_strict=is_strict)
         final, eos = self._finalize(params, max_tokens)
         seed = default_seed if params.seed is None else params.seed

@@ -185,23 +185,37 @@ def render_chat(
     """Messages to token ids. The template writes its own special tokens, so none are added: no second BOS."""
     if tokenizer is None:
         raise ValidationError("chat needs a tokenizer; the engine was started with skip_tokenizer_init")
-    _check_options(options)
-    _check_messages(messages)
-    guard = ControlTextGuard(options.control_texts)
+    chat = SealedChat(messages, options)
     text = tokenizer.apply_chat_template(
-        guard.seal(messages),
-        tools=guard.seal(options.tools),
+        chat.messages,
+        tools=chat.tools,
         add_generation_prompt=options.add_generation_prompt,
         continue_final_message=options.continue_final_message,
         chat_template=options.chat_template,
-        **guard.seal(options.template_kwargs or {}),
+        **chat.variables,
     )
     assert isinstance(text, str)
-    pieces = guard.pieces(text)
-    token_ids = tokenizer.encode(pieces[0], add_special_tokens=add_special_tokens)
-    for piece in pieces[1:]:
-        token_ids += tokenizer.encode(piece, add_special_tokens=False)
-    return Prompt(token_ids=token_ids, text="".join(pieces))
+    return chat.tokenize(text, tokenizer, add_special_tokens=add_special_tokens)
+
+
+class SealedChat:
+    """A checked conversation on both sides of its template: what is rendered, and the tokens of the text it becomes."""
+
+    def __init__(self, messages: Sequence[ChatMessage], options: ChatOptions) -> None:
+        _check_options(options)
+        _check_messages(messages)
+        self._guard = ControlTextGuard(options.control_texts)
+        self.messages: Sequence[ChatMessage] = self._guard.seal(messages)
+        self.tools: Sequence[Mapping[str, Any]] | None = self._guard.seal(options.tools)
+        self.variables: Mapping[str, Any] = self._guard.seal(options.template_kwargs or {})
+
+    def tokenize(self, rendered: str, tokenizer: PromptTokenizer, *, add_special_tokens: bool) -> Prompt:
+        """The prompt that the rendered text is."""
+        pieces = self._guard.pieces(rendered)
+        token_ids = tokenizer.encode(pieces[0], add_special_tokens=add_special_tokens)
+        for piece in pieces[1:]:
+            token_ids += tokenizer.encode(piece, add_special_tokens=False)
+        return Prompt(token_ids=token_ids, text="".join(pieces))
 
 
 def _check_options(options: ChatOptions) -> None:

@@ -34,17 +34,26 @@ def check_prompt_ids(token_ids: Sequence[int], limits: RequestLimits) -> None:
 
 
 def check_sampling(params: SamplingParams, limits: RequestLimits) -> None:
-    """Token ids in the vocabulary, logprobs within the engine's limit."""
+    """Token ids in the vocabulary, logprobs within the engine's limit, a budget only with what it needs."""
     for name, ids in (
         ("stop_token_ids", params.stop_token_ids),
         ("allowed_token_ids", params.allowed_token_ids),
         ("logprob_token_ids", params.logprob_token_ids),
         ("logit_bias", params.logit_bias),
+        ("structured_after", params.structured_after),
+        ("thinking_start_token_ids", params.thinking_start_token_ids),
+        ("thinking_end_token_ids", params.thinking_end_token_ids),
     ):
         if ids is not None:
             _check_ids(name, ids, limits.vocab_size)
     for name, num in (("logprobs", params.logprobs), ("prompt_logprobs", params.prompt_logprobs)):
         _check_num_logprobs(name, num, limits)
+    if params.thinking_token_budget is not None and params.thinking_end_token_ids is None:
+        raise ValidationError(
+            "thinking_token_budget: this request has no marker that ends reasoning; give thinking_end_token_ids",
+            parameter="thinking_token_budget",
+            value=params.thinking_token_budget,
+        )
 
 
 def fit_max_tokens(

@@ -3,7 +3,8 @@
 Owns: what was received for one sequence.   Does not own: merging the n of a request, when to report (outputs.py).
 Invariants: text shown is never taken back; a stop string ends the sequence at the token that completes it, and tokens
 received behind it are dropped; after the end nothing changes. The text of the token that stopped the sequence (end of
-sequence, stop_token_ids) is not part of the text unless include_stop_str_in_output; its id is part of token_ids.
+sequence, stop_token_ids) is not part of the text unless include_stop_str_in_output; its id is part of token_ids. Where
+a grammar is complete no token stopped it, and the last one is text.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ class Continuation:
         if self._detokenizer is None:
             return len(delta.token_ids), None
         ids: Sequence[int] = delta.token_ids
-        if delta.finish_reason == "stop" and not self._params.include_stop_str_in_output:
+        is_ended_by_token = delta.finish_reason == "stop" and not delta.is_complete
+        if is_ended_by_token and not self._params.include_stop_str_in_output:
             ids = ids[:-1]
         if not self._params.stop_strings:
             self._pieces.append(self._detokenizer.feed(ids))

@@ -12,10 +12,10 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 
 from octavo.engine.process.channel import Channel, channel_pair
+from octavo.engine.process.entry import command
 from octavo.engine.process.signals import STACK_SIGNAL
 from octavo.proto.codec import control_codec, status_codec
 from octavo.proto.messages import ControlMessage, StartEngine, StatusMessage
@@ -41,9 +41,10 @@ class EngineChild:
         ours, theirs = channel_pair()
         with theirs:
             fd = theirs.fileno()
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "octavo.engine.process.main", str(fd)], pass_fds=[fd], stdin=subprocess.DEVNULL
-            )
+            # At our death SIGCONT: a stopped engine then ends itself as one that runs does. SIGKILL would leave the
+            # sockets' folder, and would hit the engine of a program whose thread that started it has ended.
+            run = command("octavo.engine.process.main", str(fd), at_parents_death=signal.SIGCONT)
+            self._process = subprocess.Popen(run, pass_fds=[fd], stdin=subprocess.DEVNULL)
         self._channel = Channel(
             ours, status_codec(), control_codec(), on_message=lambda message: on_status(self, message)
         )

@@ -1,20 +1,18 @@
-"""The engine's process: `python -m octavo.engine.process.main FD`, where FD is its end of the supervisor's socket pair.
+"""The engine's process, begun by entry.py: `... octavo.engine.process.main FD`, FD being its end of a socket pair.
 
 Owns: the order of the child's life, its signals, and its end when the supervisor is gone.
 Does not own: when to start and end (supervisor.py), the engine itself (build.py, loop.py).
 Invariants: it never outlives its supervisor, whatever state either is in: the end of the socket pair ends it at once,
-after it has removed the sockets' folder, and if it is stopped then the kernel continues it for that. Signals meant for
-the whole group (Ctrl-C, TERM, HUP) are left to the supervisor. SIGUSR1 writes all stacks to stderr.
+after it has removed the sockets' folder, and if it is stopped then the kernel continues it for that (child.py asks for
+it). Signals meant for the whole group are left to the supervisor. SIGUSR1 writes all stacks to stderr.
 """
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import gc
 import os
 import shutil
-import signal
 import socket
 import sys
 import threading
@@ -46,7 +44,6 @@ from octavo.proto.messages import (
 logger = get_logger("octavo.engine.process.main")  # this module runs as __main__
 
 _MAX_MESSAGE_CHARS = 8000
-_PR_SET_PDEATHSIG = 1
 
 
 class Supervision:
@@ -135,23 +132,11 @@ def describe_failure(error: BaseException) -> EngineFailed:
     return EngineFailed(kind=kind, message=text[:_MAX_MESSAGE_CHARS], problems=problems)
 
 
-def continue_at_parents_death() -> None:
-    """Ask the kernel for SIGCONT when the thread that started this process ends. Source: prctl(2).
-
-    SIGKILL would end a stopped process too, but leave the sockets' folder, and it would kill the engine of a program
-    that started it from a thread which has ended since. SIGCONT does nothing to a process that runs.
-    """
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
-
-
 def main(channel_fd: int) -> int:
     """Returns the exit code: 0 after an ordered end, 1 after a failure that was reported."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
     faulthandler.enable()
     faulthandler.register(STACK_SIGNAL, all_threads=True)
     supervision = Supervision(socket.socket(fileno=channel_fd))
-    continue_at_parents_death()
     start = supervision.receive_start()
     setup_logging(start.log_level, start.log_format)
     try:

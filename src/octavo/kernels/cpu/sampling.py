@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from octavo import _native
 from octavo.kernels.ops import FloatArray, IntArray, SampleBatch, SampleResult
 
@@ -26,9 +24,15 @@ def sample(ops: _native.Backend, logits: FloatArray, batch: SampleBatch) -> Samp
     lists.history = [(row, *pair) for row, pair in enumerate(batch.history) if pair is not None]
     lists.bias = [(row, *pair) for row, pair in enumerate(batch.bias) if pair is not None]
     lists.allowed = [(row, ids) for row, ids in enumerate(batch.allowed) if ids is not None]
+    lists.allowed_bits = [(row, bits) for row, bits in enumerate(batch.allowed_bits) if bits is not None]
     lists.logprob_ids = [(row, ids) for row, ids in enumerate(batch.logprob_token_ids) if ids is not None]
-    token_ids, finite, logprobs = _native.sample(ops, logits, scalars, lists)
-    return SampleResult(token_ids=token_ids, finite=finite.view(np.bool_), logprobs=logprobs)
+    token_ids, outcomes, logprobs = _native.sample(ops, logits, scalars, lists)
+    return SampleResult(
+        token_ids=token_ids,
+        finite=outcomes != _native.NOT_FINITE,
+        exhausted=outcomes == _native.EXHAUSTED,
+        logprobs=logprobs,
+    )
 
 
 def token_logprobs(

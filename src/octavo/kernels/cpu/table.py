@@ -207,6 +207,10 @@ class CpuOps:
         """FLOP/s of all threads in this dtype and level, with weights that stream from the second cache."""
         return _native.probe_matrix(self._ops, num_passes)
 
+    def probe_arithmetic(self, num_passes: int) -> float:
+        """FLOP/s of all threads in this dtype and level, with operands in registers: the limit of the limit."""
+        return _native.probe_arithmetic(self._ops, num_passes)
+
     # ---- native handles ---------------------------------------------------------------------------------------
 
     def _native_batch(self, batch: ForwardBatch, cache: CpuKvCache) -> _native.StepBatch:

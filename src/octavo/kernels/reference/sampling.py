@@ -9,6 +9,7 @@ arXiv 1904.09751; min-p, arXiv 2407.01082.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from octavo.kernels.noise import gumbel_noise
 from octavo.kernels.ops import FloatArray, IntArray, SampleBatch
@@ -31,17 +32,25 @@ def choose_token(logits: FloatArray, batch: SampleBatch, row: int) -> int | None
 
 
 def _masked(logits: FloatArray, batch: SampleBatch, row: int) -> FloatArray:
-    """A copy with the tokens outside `allowed` at -inf and the biases added."""
-    allowed, bias = batch.allowed[row], batch.bias[row]
+    """A copy with the tokens outside `allowed` and `allowed_bits` at -inf and the biases added."""
+    allowed, bits, bias = batch.allowed[row], batch.allowed_bits[row], batch.bias[row]
     if allowed is None:
         out = logits.copy()
     else:
         out = np.full_like(logits, -np.inf)
         out[allowed] = logits[allowed]
+    if bits is not None:
+        out[~unpack_bits(bits, len(out))] = -np.inf
     if bias is not None:
         token_ids, values = bias
         np.add.at(out, token_ids, values)
     return out
+
+
+def unpack_bits(bits: IntArray, count: int) -> npt.NDArray[np.bool_]:
+    """Words [ceil(count / 32)] as truth values [count], the lowest bit of a word first."""
+    token_ids = np.arange(count)
+    return np.asarray((bits[token_ids // 32] >> (token_ids % 32)) & 1 == 1)
 
 
 def _penalized(logits: FloatArray, batch: SampleBatch, row: int) -> FloatArray:

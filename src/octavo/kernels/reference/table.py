@@ -134,18 +134,19 @@ class ReferenceOps:
 
     def sample(self, logits: FloatArray, batch: SampleBatch) -> SampleResult:
         token_ids = np.zeros(len(logits), np.int32)
+        exhausted = np.zeros(len(logits), np.bool_)
         finite: npt.NDArray[np.bool_] = np.asarray((logits < np.inf).all(axis=1))  # NaN < inf is False
         found: list[tuple[IntArray, FloatArray, IntArray] | None] = [None] * len(logits)
         for row in map(int, np.flatnonzero(finite)):
             chosen = sampling.choose_token(logits[row], batch, row)
             if chosen is None:
-                finite[row] = False
+                exhausted[row] = True
                 continue
             token_ids[row] = chosen
             wanted = _wanted_tokens(logits[row], batch, row)
             if wanted is not None:
                 found[row] = logprobs.describe_tokens(logits[row], np.append(np.int32(chosen), wanted))
-        return SampleResult(token_ids=token_ids, finite=finite, logprobs=tuple(found))
+        return SampleResult(token_ids=token_ids, finite=finite, exhausted=exhausted, logprobs=tuple(found))
 
     def token_logprobs(
         self, logits: FloatArray, token_ids: IntArray, num_top: int

@@ -23,6 +23,7 @@ class ChatFields(SamplingFields, kw_only=True):
     documents: list[dict[str, Any]] | None = None
     tools: list[dict[str, Any]] | None = None
     tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
     reasoning_effort: str | None = None
     mm_processor_kwargs: Any = None
     media_io_kwargs: Any = None
@@ -37,10 +38,26 @@ class ChatCompletionRequest(ChatFields, kw_only=True):
     top_logprobs: int | None = None
     max_completion_tokens: int | None = None
     return_prompt_text: bool | None = None
+    include_reasoning: bool | None = None
+
+
+class FunctionCall(msgspec.Struct, kw_only=True):
+    """What is called. `arguments`: as the model wrote them, JSON unless the answer was cut."""
+
+    name: str
+    arguments: str
+
+
+class ToolCall(msgspec.Struct, kw_only=True):
+    """One call of a tool."""
+
+    id: str
+    type: str = "function"
+    function: FunctionCall
 
 
 class ChatMessageOut(msgspec.Struct, kw_only=True):
-    """What the model says."""
+    """What the model says. `reasoning_content` is the older name of `reasoning`."""
 
     role: str
     content: str | None
@@ -48,7 +65,10 @@ class ChatMessageOut(msgspec.Struct, kw_only=True):
     annotations: None = None
     audio: None = None
     function_call: None = None
-    reasoning: None = None
+    tool_calls: list[ToolCall] | UnsetType = UNSET
+    """Unset: none."""
+    reasoning: str | UnsetType | None = None
+    reasoning_content: str | UnsetType | None = UNSET
 
 
 class ChatChoice(msgspec.Struct, kw_only=True):
@@ -80,11 +100,30 @@ class ChatCompletionResponse(msgspec.Struct, kw_only=True):
     metrics: None = None
 
 
+class FunctionDelta(msgspec.Struct, kw_only=True):
+    """What is new of a call: its name comes once, first."""
+
+    name: str | UnsetType = UNSET
+    arguments: str = ""
+
+
+class ToolCallDelta(msgspec.Struct, kw_only=True):
+    """What is new of the call `index`; `id` and `type` come with the name."""
+
+    index: int
+    id: str | UnsetType = UNSET
+    type: str | UnsetType = UNSET
+    function: FunctionDelta
+
+
 class Delta(msgspec.Struct, kw_only=True):
     """What is new of a message."""
 
     role: str | UnsetType = UNSET
     content: str | UnsetType = UNSET
+    reasoning: str | UnsetType = UNSET
+    reasoning_content: str | UnsetType = UNSET
+    tool_calls: list[ToolCallDelta] | UnsetType = UNSET
 
 
 class ChatChunkChoice(msgspec.Struct, kw_only=True):

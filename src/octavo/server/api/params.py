@@ -14,6 +14,7 @@ from octavo.proto.sampling import RequestOutputKind, SamplingParams
 from octavo.proto.sampling_names import REFUSED, check_refused
 from octavo.server.api.sampling_fields import SamplingFields, UnsupportedFields
 from octavo.server.errors import ApiError, invalid_value
+from octavo.server.structured import Constraint
 
 _FROM_MODEL = (
     "temperature",
@@ -39,7 +40,6 @@ _FROM_REQUEST = (
     "bad_words",
     "logprob_token_ids",
 )
-_ENGINES_OWN = SamplingParams()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ def check_unsupported(request: UnsupportedFields) -> None:
     """Raise ApiError for a constraint that would otherwise be dropped."""
     for name in UnsupportedFields.__struct_fields__:
         value = getattr(request, name)
-        if value is None or (name == "response_format" and value == {"type": "text"}):
+        if value is None:
             continue
         if name in REFUSED:
             try:
@@ -117,11 +117,13 @@ def build_sampling(
     defaults: SamplingParams,
     *,
     max_tokens: int | None,
+    cap: int | None,
     logprobs: int | None,
     prompt_logprobs: int | None,
     detokenize: bool,
+    constraint: Constraint | None = None,
 ) -> SamplingParams:
-    """Raises ValidationError naming the field. max_tokens None: up to the context's end, or the model's own cap."""
+    """Raises ValidationError naming the field. max_tokens None: up to `cap`, the model's own, or the context's end."""
     values: dict[str, Any] = {name: getattr(request, name) for name in _FROM_REQUEST}
     for name in _FROM_MODEL:
         given = getattr(request, name)
@@ -129,18 +131,13 @@ def build_sampling(
     values = {name: value for name, value in values.items() if value is not None}
     return SamplingParams(
         **values,
-        max_tokens=cap_of(defaults) if max_tokens is None else max_tokens,
+        max_tokens=cap if max_tokens is None else max_tokens,
         logprobs=logprobs,
         prompt_logprobs=prompt_logprobs,
         detokenize=detokenize,
+        structured_outputs=None if constraint is None else constraint.params,
         output_kind=RequestOutputKind.DELTA if request.stream else RequestOutputKind.FINAL_ONLY,
     )
-
-
-def cap_of(defaults: SamplingParams) -> int | None:
-    """max_new_tokens of the model's generation config; None: it has none."""
-    # The engine's own default is for offline use. A model that asks for exactly as many is taken to ask for nothing.
-    return None if defaults.max_tokens == _ENGINES_OWN.max_tokens else defaults.max_tokens
 
 
 def _short(value: int) -> str:

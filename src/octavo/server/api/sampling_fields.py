@@ -20,27 +20,31 @@ class StreamOptions(msgspec.Struct, kw_only=True):
 class UnsupportedFields(msgspec.Struct, kw_only=True):
     """Constraints that this release cannot honour: a request that sets one is refused, never answered without it."""
 
-    response_format: Any = None
-    structured_outputs: Any = None
-    guided_json: Any = None
-    guided_regex: Any = None
-    guided_choice: Any = None
-    guided_grammar: Any = None
-    guided_json_object: Any = None
-    guided_decoding_backend: Any = None
-    guided_whitespace_pattern: Any = None
     best_of: Any = None
     use_beam_search: Any = None
     length_penalty: Any = None
     early_stopping: Any = None
     repetition_detection: Any = None
-    thinking_token_budget: Any = None
     logits_processors: Any = None
     kv_transfer_params: Any = None
     vllm_xargs: Any = None
 
 
-class SamplingFields(UnsupportedFields, kw_only=True):
+class ConstraintFields(UnsupportedFields, kw_only=True):
+    """What form the text must have: at most one of these says so. The guided_* are old names, from before 2026."""
+
+    response_format: dict[str, Any] | None = None
+    structured_outputs: dict[str, Any] | None = None
+    guided_json: str | dict[str, Any] | bool | None = None
+    guided_regex: str | None = None
+    guided_choice: list[str] | None = None
+    guided_grammar: str | None = None
+    guided_json_object: bool | None = None
+    guided_decoding_backend: str | None = None
+    guided_whitespace_pattern: str | None = None
+
+
+class SamplingFields(ConstraintFields, kw_only=True):
     """How tokens are chosen, when a text ends, what is reported, who asks."""
 
     model: str | None = None
@@ -75,6 +79,7 @@ class SamplingFields(UnsupportedFields, kw_only=True):
     priority: int | None = None
     request_id: str | None = None
     cache_salt: str | None = None
+    thinking_token_budget: int | None = None
     return_tokens_as_token_ids: bool | None = None
     return_token_ids: bool | None = None
     add_special_tokens: bool | None = None

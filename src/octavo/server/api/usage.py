@@ -13,6 +13,12 @@ class PromptTokensDetails(msgspec.Struct, kw_only=True):
     cached_tokens: int
 
 
+class CompletionTokensDetails(msgspec.Struct, kw_only=True):
+    """Of the answer's tokens."""
+
+    reasoning_tokens: int
+
+
 class Usage(msgspec.Struct, kw_only=True):
     """Tokens of one request; the prompt counts once, however many texts were made from it."""
 
@@ -20,7 +26,7 @@ class Usage(msgspec.Struct, kw_only=True):
     total_tokens: int
     completion_tokens: int
     prompt_tokens_details: PromptTokensDetails | None = None
-    completion_tokens_details: None = None
+    completion_tokens_details: CompletionTokensDetails | None = None
 
 
 class UsageMeter:
@@ -31,6 +37,8 @@ class UsageMeter:
         self._counts_output = counts_output
         self._prompts: dict[int, tuple[int, int]] = {}  # prompt -> (tokens, cached ones)
         self._num_output_tokens = 0
+        self.num_reasoning_tokens: int | None = None
+        """None: this answer is not looked through for reasoning."""
         self._ttft_s: float | None = None
 
     def add(self, prompt_idx: int, output: RequestOutput) -> None:
@@ -53,9 +61,13 @@ class UsageMeter:
         """So far."""
         num_prompt = sum(tokens for tokens, _ in self._prompts.values())
         cached = sum(cached for _, cached in self._prompts.values())
+        num_reasoning = self.num_reasoning_tokens
         return Usage(
             prompt_tokens=num_prompt,
             total_tokens=num_prompt + self._num_output_tokens,
             completion_tokens=self._num_output_tokens,
             prompt_tokens_details=PromptTokensDetails(cached_tokens=cached) if self._reports_cached else None,
+            completion_tokens_details=None
+            if num_reasoning is None
+            else CompletionTokensDetails(reasoning_tokens=num_reasoning),
         )

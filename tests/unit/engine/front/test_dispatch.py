@@ -145,7 +145,7 @@ async def test_a_request_too_large_to_send_is_refused_and_leaves_nothing():
     play.link.is_narrow = True
     with pytest.raises(ValidationError, match="too large"):
         play.open()
-    assert (len(play.dispatcher.streams), play.dispatcher.streams.num_queued_requests) == (0, 0)
+    assert (len(play.dispatcher.streams), play.dispatcher.streams.queue.num_requests) == (0, 0)
 
 
 @scenario
@@ -153,14 +153,14 @@ async def test_the_queue_is_what_no_engine_has_reported_on():
     play = Harness()
     streams = [play.open(), play.open(), play.open()]
     table = play.dispatcher.streams
-    assert (table.num_queued_requests, table.num_queued_tokens) == (3, 9)
+    assert (table.queue.num_requests, table.queue.num_tokens) == (3, 9)
     play.give(streams[0], "a")
     play.give(streams[0], "b")
     play.dispatcher.leave(streams[1])
-    assert (table.num_queued_requests, table.num_queued_tokens) == (1, 3)
+    assert (table.queue.num_requests, table.queue.num_tokens) == (1, 3)
     play.die()
     play.up()
-    assert (table.num_queued_requests, table.num_queued_tokens) == (1, 3)
+    assert (table.queue.num_requests, table.queue.num_tokens) == (1, 3)
 
 
 @scenario

@@ -8,6 +8,7 @@ from octavo.base.errors import ConfigError
 from octavo.engine.input.defaults import (
     EndTokens,
     apply_end_tokens,
+    default_max_tokens,
     default_sampling_params,
     find_end_tokens,
     read_generation_config,
@@ -57,3 +58,14 @@ def test_the_source_of_defaults_is_the_model_nobody_or_a_folder(tmp_path):
 def test_defaults_out_of_range_are_refused_with_the_way_out():
     with pytest.raises(ConfigError, match=r"temperature=9.*--generation-config vllm"):
         default_sampling_params({"temperature": 9})
+
+
+def test_a_cap_of_the_models_own_is_told_from_the_default_of_the_same_number():
+    own = SamplingParams().max_tokens
+    assert default_max_tokens({"max_new_tokens": own}) == own
+    assert default_max_tokens({"temperature": 0.5}) is None
+
+
+def test_an_override_without_effect_is_refused_by_its_name():
+    with pytest.raises(ConfigError, match=r"override_generation_config\.temprature=0\.5.*mean temperature"):
+        read_generation_config("auto", {}, {"temprature": 0.5, "top_p": 0.9})

@@ -1,0 +1,116 @@
+"""Compiles grammars away from the thread that runs steps.
+
+Owns: a few threads (none before the first grammar, asleep when there is nothing to do), one compilation for all who wait
+for the same grammar, deadlines, the cache.
+Does not own: what compiling takes (the back end bounds it: a compilation that runs is not interrupted).
+Invariant: whatever goes wrong in a compilation ends as the exception of the futures that wait for it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from octavo.base.errors import GrammarError, OctavoError
+from octavo.base.log import get_logger
+from octavo.grammar.cache import GrammarCache
+from octavo.grammar.interface import CompiledGrammar, GrammarBackend
+from octavo.proto.structured import GrammarSpec
+
+logger = get_logger(__name__)
+
+
+class _Job:
+    """One compilation and who waits for it."""
+
+    def __init__(self, spec: GrammarSpec, deadline_s: float) -> None:
+        self.spec = spec
+        self.deadline_s = deadline_s
+        self.waiting: list[Future[CompiledGrammar]] = []
+
+    def is_wanted(self) -> bool:
+        return any(not future.cancelled() for future in self.waiting)
+
+
+class GrammarCompiler:
+    """`submit` never blocks. A future that is cancelled drops out; what nobody waits for any more is not compiled."""
+
+    def __init__(
+        self,
+        backend: GrammarBackend,
+        *,
+        cache: GrammarCache,
+        num_threads: int = 2,
+        timeout_s: float = 10.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """timeout_s: a grammar not begun so long after it was asked for fails with GrammarError."""
+        self._backend = backend
+        self._cache = cache
+        self._timeout_s = timeout_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._jobs: dict[GrammarSpec, _Job] = {}
+        self._pool = ThreadPoolExecutor(num_threads, thread_name_prefix="octavo-grammar")
+
+    @property
+    def num_waiting(self) -> int:
+        """Compilations that were asked for and are not over."""
+        return len(self._jobs)
+
+    def submit(self, spec: GrammarSpec) -> Future[CompiledGrammar]:
+        """The compiled grammar, at once when it is in the cache. Its exception: ValidationError, GrammarError."""
+        future: Future[CompiledGrammar] = Future()
+        known = self._cache.get(spec)
+        if known is not None:
+            future.set_result(known)
+            return future
+        with self._lock:
+            job = self._jobs.get(spec)
+            if job is None:
+                job = self._jobs[spec] = _Job(spec, self._clock() + self._timeout_s)
+                self._pool.submit(self._run, job)
+            job.waiting.append(future)
+        return future
+
+    def shutdown(self) -> None:
+        """Nothing more is compiled; futures that wait are cancelled."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            jobs, self._jobs = list(self._jobs.values()), {}
+        for job in jobs:
+            for future in job.waiting:
+                future.cancel()
+
+    def _run(self, job: _Job) -> None:
+        with self._lock:
+            if not job.is_wanted():
+                self._jobs.pop(job.spec, None)
+                return
+        result: CompiledGrammar | OctavoError
+        try:
+            if self._clock() > job.deadline_s:
+                raise GrammarError(f"the grammar was not compiled within {self._timeout_s:g} s: too many are waiting")
+            result = self._backend.compile(job.spec)
+            self._cache.put(job.spec, result)
+        except OctavoError as error:
+            result = error
+        except Exception as error:
+            logger.exception("a grammar's compilation failed")
+            result = GrammarError(f"the grammar's compilation failed: {type(error).__name__}")
+        with self._lock:
+            self._jobs.pop(job.spec, None)
+            waiting = job.waiting
+        for future in waiting:
+            _settle(future, result)
+
+
+def _settle(future: Future[CompiledGrammar], result: CompiledGrammar | OctavoError) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    if isinstance(result, OctavoError):
+        future.set_exception(result)
+    else:
+        future.set_result(result)

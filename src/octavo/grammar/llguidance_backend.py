@@ -1,0 +1,244 @@
+"""The grammar back end on llguidance (MIT; Earley parser over a lexer of derivatives).
+
+Owns: every kind of constraint -> the library's form, its options and limits, special tokens in markers.
+Does not own: caching and threads (cache.py, compiler.py).
+Invariants: what check admits compiles; errors never show the inside of a grammar; no panic of the library gets out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer
+
+from octavo.base.errors import GrammarError, LoadError
+from octavo.grammar.expression import check_expression
+from octavo.grammar.json_schema import prepare_schema
+from octavo.grammar.lark import expression_literal, literal, prepare_grammar
+from octavo.grammar.limits import GrammarLimits
+from octavo.grammar.matcher import LlguidanceMatcher, is_panic
+from octavo.grammar.problem import SpecError, as_validation_error, child
+from octavo.grammar.schema_fault import FaultSearch, explain
+from octavo.grammar.tags import tags_to_lark
+from octavo.proto.structured import GrammarSpec
+
+WHITESPACE: Final = r"[ \n\r\t]{1,64}"
+"""Between the tokens of JSON unless a request says otherwise: anything, but not for ever."""
+_BYTES_PER_GRAMMAR: Final = 160 << 10
+_BYTES_PER_TEXT_BYTE: Final = 400
+"""Measured: at most 350 in schemas of nested arrays (docs/log.md)."""
+
+T = TypeVar("T")
+
+
+class LlguidanceGrammar:
+    """A CompiledGrammar (interface.py): the matcher at the beginning, which is copied for each text."""
+
+    def __init__(self, pristine: LlguidanceMatcher, num_bytes: int) -> None:
+        self._pristine = pristine
+        self._num_bytes = num_bytes
+
+    @property
+    def num_bytes(self) -> int:
+        return self._num_bytes
+
+    def start(self) -> LlguidanceMatcher:
+        return self._pristine.fork()
+
+
+class LlguidanceBackend:
+    """A GrammarBackend (interface.py).
+
+    Construction reads the tokenizer (0.3 s for 49k tokens, 1 s for 152k), during which no other thread of the process
+    runs. Raises LoadError when the library cannot use it.
+    """
+
+    def __init__(
+        self,
+        tokenizer_json: str,
+        vocab_size: int,
+        eos_token_ids: Sequence[int],
+        limits: GrammarLimits | None = None,
+    ) -> None:
+        self._limits = limits or GrammarLimits()
+        self._vocab_size = vocab_size
+        try:
+            self._tokenizer = LLTokenizer(tokenizer_json, n_vocab=vocab_size, eos_token=list(eos_token_ids))
+        except Exception as error:
+            raise LoadError(f"the grammar library cannot use this tokenizer: {error}") from error
+        except BaseException as error:
+            if not is_panic(error):
+                raise
+            raise LoadError(f"the grammar library cannot use this tokenizer: {error}") from error
+        self._special = _special_texts(tokenizer_json, self._tokenizer)
+        self._special_pattern = re.compile(
+            "|".join(re.escape(text) for text in sorted(self._special, key=len, reverse=True)) or r"(?!)"
+        )
+        self._native_limits = _native_limits(self._limits)
+
+    def check(self, spec: GrammarSpec) -> None:
+        self.compile(spec)
+
+    def compile(self, spec: GrammarSpec) -> LlguidanceGrammar:
+        try:
+            return self._compile(spec)
+        except SpecError as problem:
+            raise as_validation_error(problem, spec.kind) from problem
+
+    def _compile(self, spec: GrammarSpec) -> LlguidanceGrammar:
+        num_bytes = len(spec.text.encode())
+        if num_bytes > self._limits.max_bytes:
+            raise SpecError(f"has {num_bytes} bytes, at most {self._limits.max_bytes} are taken")
+        options = dict(spec.options)
+        if spec.kind == "json":
+            text = self._schema_text(spec.text, options)
+        elif spec.kind == "regex":
+            check_expression(spec.text, self._limits)
+            text = LLMatcher.grammar_from_lark(f"start: {expression_literal(spec.text)}")
+        elif spec.kind == "choice":
+            text = LLMatcher.grammar_from_lark(self._choice_lark(spec.text))
+        elif spec.kind == "grammar":
+            text = LLMatcher.grammar_from_lark(prepare_grammar(spec.text, self._limits))
+        elif spec.kind == "structural_tag":
+            text = LLMatcher.grammar_from_lark(self._tag_lark(spec.text, options))
+        else:
+            raise SpecError(f"the kind {spec.kind!r} is not known")
+        native = self._build(text)
+        if native.is_error():
+            raise SpecError(explain(native.get_error()))
+        return self._tried(native, text)
+
+    def _tried(self, native: LLMatcher, text: str) -> LlguidanceGrammar:
+        """The first mask shows what never can be satisfied and what is too much for one step."""
+        pristine = LlguidanceMatcher(native, self._vocab_size, self._limits)
+        try:
+            pristine.fork().fill_mask(np.empty((self._vocab_size + 31) // 32, np.int32))
+        except GrammarError as error:
+            raise SpecError(f"cannot be followed: {error}") from error
+        return LlguidanceGrammar(pristine, _BYTES_PER_GRAMMAR + _BYTES_PER_TEXT_BYTE * len(text))
+
+    def _build(self, text: str) -> LLMatcher:
+        return _guarded(lambda: LLMatcher(self._tokenizer, text, log_level=0, limits=self._native_limits))
+
+    def _schema_text(self, text: str, options: dict[str, Any]) -> str:
+        schema = prepare_schema(
+            _load_json(text, self._limits),
+            self._limits,
+            close_objects=bool(options.get("disable_additional_properties")),
+        )
+        whitespace = self._whitespace(options)
+        grammar = _schema_grammar(schema, whitespace)
+        message = self._error_of(schema, whitespace)
+        if message is not None:
+            search = FaultSearch(schema, lambda part: self._error_of(part, whitespace), self._limits.max_error_searches)
+            raise search.find(message)
+        return grammar
+
+    def _error_of(self, schema: dict[str, Any], whitespace: dict[str, Any]) -> str | None:
+        native = self._build(_schema_grammar(schema, whitespace))
+        return str(native.get_error()) if native.is_error() else None
+
+    def _whitespace(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The library's options for what may stand between the tokens of JSON."""
+        if options.get("disable_any_whitespace"):
+            return {"whitespace_flexible": False}
+        pattern = options.get("whitespace_pattern") or WHITESPACE
+        check_expression(pattern, self._limits)
+        return {"whitespace_pattern": pattern}
+
+    def _choice_lark(self, text: str) -> str:
+        choices = json.loads(text)
+        for index, choice in enumerate(choices):
+            if len(choice.encode()) > self._limits.max_literal_bytes:
+                raise SpecError(f"has more than {self._limits.max_literal_bytes} bytes", child("", index))
+        # One terminal: its alternatives are one automaton, not items of the parser.
+        return f"start: TEXT\nTEXT: {' | '.join(map(literal, choices))}"
+
+    def _tag_lark(self, text: str, options: dict[str, Any]) -> str:
+        whitespace = self._whitespace(options)
+        close_objects = bool(options.get("disable_additional_properties"))
+
+        def prepare(schema: object, pointer: str) -> dict[str, Any]:
+            prepared = prepare_schema(schema, self._limits, close_objects=close_objects, at=pointer)
+            message = self._error_of(prepared, whitespace)
+            if message is not None:
+                search = FaultSearch(
+                    prepared, lambda part: self._error_of(part, whitespace), self._limits.max_error_searches
+                )
+                problem = search.find(message)
+                raise SpecError(problem.problem, pointer + (problem.pointer or ""))
+            return {**prepared, "x-guidance": whitespace}
+
+        return tags_to_lark(_load_json(text, self._limits), self._split, prepare, self._limits)
+
+    def _split(self, text: str) -> list[str | int]:
+        """A marker as text and ids of special tokens."""
+        pieces: list[str | int] = []
+        position = 0
+        for match in self._special_pattern.finditer(text):
+            if match.start() > position:
+                pieces.append(text[position : match.start()])
+            pieces.append(self._special[match.group()])
+            position = match.end()
+        return [*pieces, text[position:]] if position < len(text) else pieces
+
+
+def _schema_grammar(schema: dict[str, Any], whitespace: dict[str, Any]) -> str:
+    text: str = _guarded(lambda: LLMatcher.grammar_from_json_schema(json.dumps({**schema, "x-guidance": whitespace})))
+    return text
+
+
+def _guarded(function: Callable[[], T]) -> T:
+    """Whatever the library raises, panics included, is a fault of the grammar it was given."""
+    try:
+        return function()
+    except SpecError:
+        raise
+    except Exception as error:
+        raise SpecError("the grammar library cannot read it") from error
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        raise SpecError("the grammar library fails on it") from error
+
+
+def _load_json(text: str, limits: GrammarLimits) -> object:
+    depth = 0
+    for match in re.finditer(r'"(?:\\.|[^"\\])*"|[\[{]|[\]}]', text):
+        bracket = match.group()
+        if bracket in "[{":
+            depth += 1
+            if depth > limits.max_depth:
+                raise SpecError(f"nests deeper than {limits.max_depth}")
+        elif bracket in "]}":
+            depth -= 1
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise SpecError(f"is not JSON: {error}") from error
+
+
+def _special_texts(tokenizer_json: str, tokenizer: LLTokenizer) -> dict[str, int]:
+    """Texts that the library matches as tokens, never as text."""
+    added = json.loads(tokenizer_json).get("added_tokens") or []
+    return {
+        token["content"]: token["id"]
+        for token in added
+        if token["id"] < tokenizer.vocab_size and tokenizer.is_special_token(token["id"])
+    }
+
+
+def _native_limits(limits: GrammarLimits) -> LLParserLimits:
+    return LLParserLimits(
+        max_items_in_row=limits.max_items_in_row,
+        initial_lexer_fuel=limits.initial_lexer_fuel,
+        step_lexer_fuel=limits.step_lexer_fuel,
+        step_max_items=limits.step_max_items,
+        max_lexer_states=limits.max_lexer_states,
+        max_grammar_size=limits.max_grammar_size,
+        verbose_errors=False,
+    )

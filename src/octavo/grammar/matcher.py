@@ -1,0 +1,124 @@
+"""The matcher of llguidance: where one text stands in its grammar.
+
+Owns: the library's error states and panics, processor time of one text.
+Does not own: compiling (llguidance_backend.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from llguidance import LLMatcher
+
+from octavo.base.errors import GrammarError
+from octavo.grammar.limits import GrammarLimits
+
+T = TypeVar("T")
+
+
+def is_panic(error: BaseException) -> bool:
+    """True for a panic of the library: a BaseException of a class that cannot be imported."""
+    return type(error).__name__ == "PanicException"
+
+
+class LlguidanceMatcher:
+    """A Matcher (interface.py). Not for several threads at once."""
+
+    __slots__ = ("_cpu_left_s", "_failure", "_limits", "_native", "_num_words", "_vocab_size")
+
+    def __init__(self, native: LLMatcher, vocab_size: int, limits: GrammarLimits) -> None:
+        self._native = native
+        self._vocab_size = vocab_size
+        self._num_words = (vocab_size + 31) // 32
+        self._limits = limits
+        self._cpu_left_s = limits.spare_cpu_s
+        self._failure: str | None = None
+
+    @property
+    def is_accepting(self) -> bool:
+        self._check_alive()
+        return self._call(self._native.is_accepting)
+
+    @property
+    def is_complete(self) -> bool:
+        self._check_alive()
+        return self._call(self._native.is_stopped)
+
+    def accept(self, token_ids: Sequence[int]) -> None:
+        self._check_alive()
+        for token_id in token_ids:
+            if not 0 <= token_id < self._vocab_size:
+                self._fail(f"token {token_id} is none of the vocabulary's {self._vocab_size}")
+        if not self._timed(lambda: self._native.consume_tokens(list(token_ids)), len(token_ids)):
+            self._fail(self._reason())
+
+    def fill_mask(self, out: npt.NDArray[np.int32]) -> None:
+        self._check_alive()
+        assert out.dtype == np.int32
+        assert out.shape == (self._num_words,)
+        assert out.flags.c_contiguous
+        self._timed(lambda: self._native.unsafe_compute_mask_ptr(out.ctypes.data, out.nbytes), 1)
+        if self._native.is_error():
+            self._fail(self._reason())
+
+    def forced_tokens(self) -> list[int]:
+        self._check_alive()
+        tokens: list[int] = self._timed(self._native.compute_ff_tokens, 1)
+        if self._native.is_error():
+            self._fail(self._reason())
+        return tokens
+
+    def rollback(self, num_tokens: int) -> None:
+        self._check_alive()
+        if num_tokens and not self._call(lambda: self._native.rollback(num_tokens)):
+            self._fail(self._reason())
+
+    def fork(self) -> LlguidanceMatcher:
+        self._check_alive()
+        copy = LlguidanceMatcher(self._call(self._native.deep_copy), self._vocab_size, self._limits)
+        copy._cpu_left_s = self._cpu_left_s
+        return copy
+
+    def _timed(self, function: Callable[[], T], num_tokens: int) -> T:
+        """The library bounds one step; a text may also not be slow at every step."""
+        begin_s = time.thread_time()
+        result = self._call(function)
+        self._cpu_left_s += num_tokens * self._limits.step_cpu_s - (time.thread_time() - begin_s)
+        if self._cpu_left_s < 0:
+            self._fail("its grammar takes too much time at every token")
+        self._cpu_left_s = min(self._cpu_left_s, self._limits.spare_cpu_s)
+        return result
+
+    def _call(self, function: Callable[[], T]) -> T:
+        try:
+            return function()
+        except Exception as error:
+            self._fail(f"{type(error).__name__} in the grammar library", error)
+        except BaseException as error:
+            if not is_panic(error):
+                raise
+            self._fail("the grammar library failed", error)
+        raise AssertionError("_fail raises")
+
+    def _check_alive(self) -> None:
+        if self._failure is not None:
+            raise GrammarError(self._failure)
+
+    def _fail(self, reason: str, cause: BaseException | None = None) -> None:
+        self._failure = f"the text cannot go on in its grammar: {reason}"
+        raise GrammarError(self._failure) from cause
+
+    def _reason(self) -> str:
+        """The library's message in our words: its own shows tokens and states of the grammar."""
+        message = self._native.get_error()
+        if "satisfy the grammar" in message or "doesn't" in message:
+            return "a token is not allowed there"
+        if "NoExtension" in message:
+            return "no token is allowed there"
+        if any(word in message for word in ("Too many items", "Current row", "too many", "fuel", "limit", "too big")):
+            return "a limit on the work of one step is reached"
+        return "the grammar library refuses it"

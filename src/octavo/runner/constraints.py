@@ -1,0 +1,133 @@
+"""The constraints of all rows: made when a sequence enters its row, told each token that is sampled.
+
+Owns: which rows are constrained, which of them have come to an end.
+Does not own: the state of one (constraint.py), compiled grammars and when they are there (engine/grammars.py).
+Invariants: rows without a constraint cost no Python at all. A row that ended stays so until another sequence enters it:
+steps in flight behind the end repeat it and compute nothing. Whatever a grammar raises ends its own sequence only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from octavo.grammar.interface import CompiledGrammar
+from octavo.kernels.ops import IntArray
+from octavo.proto.plan import NewSequence
+from octavo.proto.structured import GrammarSpec
+from octavo.runner.constraint import SequenceConstraint
+from octavo.runner.masks import describe_fault
+
+NOTHING_LEFT = "the masks and constraints of this request leave no token to choose"
+
+
+class GrammarSource(Protocol):
+    """Where grammars come from."""
+
+    @property
+    def end_token_ids(self) -> Collection[int]:
+        """Tokens that masks admit where a text may end."""
+        ...
+
+    def find(self, spec: GrammarSpec) -> CompiledGrammar:
+        """One that was compiled before. Raises an error fit for the client when there is none; never waits."""
+        ...
+
+
+class Taken(NamedTuple):
+    """What follows from a token."""
+
+    forced: list[int]
+    """Tokens that must come next."""
+    is_end: bool = False
+    error: str | None = None
+    """Why it is the end; None: the text is complete."""
+
+
+class RowConstraints:
+    """Constraints of `max_num_seqs` rows. Without grammars, sequences that need one cannot be computed."""
+
+    def __init__(self, grammars: GrammarSource | None, *, max_num_seqs: int) -> None:
+        self._grammars = grammars
+        self._constraints: dict[int, SequenceConstraint] = {}
+        self._is_constrained: npt.NDArray[np.bool_] = np.zeros(max_num_seqs, np.bool_)
+        self._jumping: set[int] = set()
+        """Rows whose forced tokens are taken at once."""
+        self.ended: dict[int, str | None] = {}
+        """Row -> why its text ended in it; None: it is complete."""
+
+    def admit(self, new: NewSequence, *, may_jump: bool) -> str | None:
+        """Make a row's constraint, if its sequence has one. Returns what is wrong with it, None if nothing.
+
+        may_jump: nothing but the constraint decides about a token that it leaves no choice about.
+        """
+        self.free([new.row])
+        if not new.sampling.is_constrained:
+            return None
+        try:
+            constraint = self._make(new)
+        except Exception as error:
+            return describe_fault(error)
+        self._constraints[new.row] = constraint
+        self._is_constrained[new.row] = True
+        if may_jump:
+            self._jumping.add(new.row)
+        return None
+
+    def _make(self, new: NewSequence) -> SequenceConstraint:
+        wanted = new.sampling.structured_outputs
+        if wanted is None:
+            return SequenceConstraint(new, None, end_token_ids=())
+        if self._grammars is None:
+            raise LookupError("this engine has no grammars")
+        matcher = self._grammars.find(wanted.spec).start()
+        return SequenceConstraint(new, matcher, end_token_ids=self._grammars.end_token_ids)
+
+    def free(self, rows: Iterable[int]) -> None:
+        """Forget the constraints of some rows."""
+        for row in rows:
+            self.ended.pop(row, None)
+            if self._constraints.pop(row, None) is not None:
+                self._is_constrained[row] = False
+                self._jumping.discard(row)
+
+    def among(self, rows: IntArray) -> dict[int, SequenceConstraint]:
+        """Place in `rows` -> constraint, for those that have one."""
+        if not self._constraints:
+            return {}
+        places = np.flatnonzero(self._is_constrained[rows]).tolist()
+        return {place: self._constraints[int(rows[place])] for place in places}
+
+    def take(self, row: int, token_id: int, *, room: int) -> Taken:
+        """Tell a constrained row the token it sampled. At most `room` forced tokens may follow."""
+        constraint = self._constraints[row]
+        try:
+            constraint.feed([token_id])
+            forced = constraint.forced_tokens()[:room] if row in self._jumping else []
+            if forced:
+                constraint.feed(forced)
+            if not constraint.is_complete:
+                return Taken(forced)
+        except Exception as error:
+            return self._end(row, describe_fault(error))
+        return self._end(row, None, forced)
+
+    def note_nothing_left(self, row: int) -> Taken:
+        """Masks and biases left a row no token: its text is complete if its grammar says so, else a dead end."""
+        constraint = self._constraints.get(row)
+        try:
+            is_complete = constraint is not None and constraint.may_stop_here
+        except Exception as error:
+            return self._end(row, describe_fault(error))
+        return self._end(row, None if is_complete else NOTHING_LEFT)
+
+    def note_error(self, row: int, error: str) -> Taken:
+        """A row's mask could not be made."""
+        return self._end(row, error)
+
+    def _end(self, row: int, error: str | None, forced: list[int] | None = None) -> Taken:
+        self.ended[row] = error
+        return Taken(forced or [], is_end=True, error=error)
