@@ -89,6 +89,12 @@ tensor tensor_from_numpy(const backend& ops, const floats& source, const std::st
     return out;
 }
 
+activation activation_of(const char* kind) {
+    if (std::strcmp(kind, "silu") == 0) return activation::silu;
+    if (std::strcmp(kind, "gelu_tanh") == 0) return activation::gelu_tanh;
+    throw shape_error(std::string("activation '") + kind + "' is neither silu nor gelu_tanh");
+}
+
 void bind_storage(nb::module_& m) {
     nb::class_<tensor>(m, "Tensor")
         .def("numpy", tensor_as_numpy)
@@ -102,10 +108,10 @@ void bind_storage(nb::module_& m) {
     nb::class_<packed_matrix>(m, "PackedMatrix")
         .def(
             "__init__",
-            [](packed_matrix* self, backend& ops, const std::string& type, int64_t n, int64_t k) {
-                new (self) packed_matrix(ops.weight_memory(), dtype_of(type), n, k);
+            [](packed_matrix* self, backend& ops, const std::string& type, int64_t n, int64_t k, int64_t gate_width) {
+                new (self) packed_matrix(ops.weight_memory(), dtype_of(type), n, k, gate_width);
             },
-            "ops"_a, "dtype"_a, "num_columns"_a, "k"_a)
+            "ops"_a, "dtype"_a, "num_columns"_a, "k"_a, "gate_width"_a = 0)
         .def_ro("num_columns", &packed_matrix::n)
         .def_ro("k", &packed_matrix::k)
         .def_prop_ro("num_bytes", [](const packed_matrix& w) { return w.panels.num_bytes; })
@@ -157,10 +163,29 @@ void bind_storage(nb::module_& m) {
              "head_dim"_a, "scale"_a, "window"_a, "softcap"_a);
 }
 
-activation activation_of(const char* kind) {
-    if (std::strcmp(kind, "silu") == 0) return activation::silu;
-    if (std::strcmp(kind, "gelu_tanh") == 0) return activation::gelu_tanh;
-    throw shape_error(std::string("activation '") + kind + "' is neither silu nor gelu_tanh");
+void bind_blocks(nb::module_& m) {
+    nb::class_<attention_block>(m, "AttentionBlock")
+        .def(
+            "__init__",
+            [](attention_block* self, int64_t layer, const packed_vector& norm, const packed_matrix& qkv,
+               const rope_table& rope, const attention_options& options, const packed_vector* q_norm,
+               const packed_vector* k_norm,
+               float eps) { new (self) attention_block{layer, &norm, &qkv, &rope, options, q_norm, k_norm, eps}; },
+            "layer"_a, "norm"_a, "qkv"_a, "rope"_a, "options"_a, "q_norm"_a.none(), "k_norm"_a.none(), "eps"_a,
+            nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 7>(),
+            nb::keep_alive<1, 8>());
+    nb::class_<feed_forward_block>(m, "FeedForwardBlock")
+        .def(
+            "__init__",
+            [](feed_forward_block* self, const packed_matrix& out, const packed_vector* attention_post_norm,
+               const packed_vector& norm, const packed_matrix& gate_up, const char* kind, const packed_matrix& down,
+               const packed_vector* post_norm, float eps) {
+                new (self) feed_forward_block{&out,  attention_post_norm, &norm, &gate_up, activation_of(kind),
+                                              &down, post_norm,           eps};
+            },
+            "out"_a, "attention_post_norm"_a.none(), "norm"_a, "gate_up"_a, "kind"_a, "down"_a, "post_norm"_a.none(),
+            "eps"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(),
+            nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>());
 }
 
 void bind_ops(nb::class_<backend>& ops) {
@@ -214,7 +239,24 @@ void bind_ops(nb::class_<backend>& ops) {
                 const no_gil release;
                 return self.paged_attention(q, batch.batch, cache, layer, options);
             },
-            "q"_a, "batch"_a, "cache"_a, "layer"_a, "options"_a);
+            "q"_a, "batch"_a, "cache"_a, "layer"_a, "options"_a)
+        .def(
+            "project_qkv",
+            [](backend& self, const tensor& residual, const held_batch& batch, kv_cache& cache,
+               const attention_block& block) {
+                const no_gil release;
+                return self.project_qkv(residual, batch.batch, cache, block);
+            },
+            "residual"_a, "batch"_a, "cache"_a, "block"_a)
+        .def(
+            "feed_forward",
+            [](backend& self, const tensor& attended, const tensor& residual,
+               const std::optional<array<int32_t, 1>>& rows, const feed_forward_block& block) {
+                const no_gil release;
+                return self.feed_forward(attended, residual, rows ? rows->data() : nullptr,
+                                         rows ? static_cast<int64_t>(rows->shape(0)) : 0, block);
+            },
+            "attended"_a, "residual"_a, "rows"_a.none(), "block"_a);
 }
 
 void check_page(const kv_cache& cache, size_t num_elements) {
@@ -238,6 +280,7 @@ void bind_backend(nb::module_& m) {
     m.def("runnable_isa_levels", &runnable_levels);
     m.def("test_isa_levels", &test_levels);
     bind_storage(m);
+    bind_blocks(m);
     nb::class_<backend> ops(m, "Backend");
     ops.def(
            "__init__",

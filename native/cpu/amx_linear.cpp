@@ -6,8 +6,8 @@
 // One text: see amx_product.h; the bias is added last.
 #include "amx_product.h"
 #include "kernels.h"
+#include "linear_finish.h"
 #include "linear_unit.h"
-#include "math.h"
 
 namespace octavo::OCTAVO_LEVEL {
 
@@ -27,22 +27,6 @@ void pack_rows_by_tiles(const pack_rows_params& p, int64_t block) {
             const auto* const source = static_cast<const bfloat16*>(p.x) + row * p.k + start;
             std::memcpy(target, source, static_cast<size_t>(width) * sizeof(bfloat16));
             target += width;
-        }
-    }
-}
-
-// Bias, soft cap, a last panel that is not full.
-static void finish_rows(const linear_params& p, const float (*sums)[kPanelColumns], int64_t rows, int64_t first_row,
-                        int64_t first_column) {
-    const int64_t width = min_of(kPanelColumns, p.n - first_column);
-    for (int64_t r = 0; r < rows; ++r) {
-        float* const out = p.out + (first_row + r) * p.n + first_column;
-        for (int64_t column = 0; column < width; column += kLanes) {
-            const int count = static_cast<int>(min_of(kLanes, width - column));
-            vf value = load(sums[r] + column);
-            if (p.bias) value = value + load_first(p.bias + first_column + column, count);
-            if (p.softcap > 0) value = softcap_of(value, broadcast(p.softcap));
-            store_first(out + column, value, count);
         }
     }
 }
@@ -70,13 +54,13 @@ static void multiply_panel(tile_unit& unit, const linear_params& p, int64_t bloc
         multiply_steps<kRowTiles, 2>(unit, {last.a[0], kTileRowBytes, 0}, {last.b[0], kPanelRowBytes, 0}, 1);
     }
     const int64_t first_row = block * kAmxRows, first_column = panel * kPanelColumns;
-    if (p.bias == nullptr && p.softcap == 0 && p.n - first_column >= kPanelColumns) {
-        store_sums<kRowTiles, 2>(unit, p.out + first_row * p.n + first_column, p.n);
+    if (is_plain_product(p, first_column)) {
+        store_sums<kRowTiles, 2>(unit, static_cast<float*>(p.out) + first_row * p.n + first_column, p.n);
         return;
     }
     alignas(64) float sums[kAmxRows][kPanelColumns];
     store_sums<kRowTiles, 2>(unit, sums[0], kPanelColumns);
-    finish_rows(p, sums, rows, first_row, first_column);
+    finish_rows<bfloat16>(p, sums, rows, first_row, first_column);
 }
 
 // Row blocks of one height by the unit's panels; the configuration holds for all of them.

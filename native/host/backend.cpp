@@ -17,8 +17,12 @@ size_t packed_bytes(dtype type, int64_t n, int64_t k) {
 
 }  // namespace
 
-packed_matrix::packed_matrix(slab& memory, dtype element, int64_t columns, int64_t rows)
-    : type(element), n(columns), k(rows), panels(memory.take(packed_bytes(element, columns, rows))) {}
+packed_matrix::packed_matrix(slab& memory, dtype element, int64_t columns, int64_t rows, int64_t width)
+    : type(element), n(columns), k(rows), gate_width(width), panels(memory.take(packed_bytes(element, columns, rows))) {
+    shape_check("pack_gated")
+        .require(width == 0 || n == 2 * kGateColumns * ceil_div(width, kGateColumns),
+                 "N must be twice F rounded up to " + std::to_string(kGateColumns));
+}
 
 backend::backend(dtype type, const char* isa, int num_threads)
     : type_(type), kernels_(select_kernels(isa)), arena_(std::make_shared<arena>()), pool_(num_threads) {}

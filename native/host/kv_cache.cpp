@@ -96,39 +96,48 @@ void step_batch::check(const kv_cache& cache) {
     }
 }
 
-tensor backend::rotary_write(const tensor& qkv, const step_batch& batch, kv_cache& cache, int64_t layer,
-                             const rope_table& rope, const attention_options& options, const packed_vector* q_norm,
-                             const packed_vector* k_norm, float eps) {
-    shape_check check("rotary_write");
-    const int64_t h = options.num_heads, d = options.head_dim;
+rotary_params backend::prepare_rotary(shape_check& check, const step_batch& batch, kv_cache& cache,
+                                      const attention_block& block) const {
+    const attention_options& options = block.options;
     check.bind("T", batch.num_tokens, "batch");
     check.bind("K", cache.layout.num_kv_heads, "the cache");
     check.bind("K", options.num_kv_heads, "params");
     check.bind("D", cache.layout.head_dim, "the cache");
-    check.bind("D", d, "params");
-    check.bind("D", 2 * rope.half, "the rope table");
-    check.bind("(H + 2K) * D", (h + 2 * options.num_kv_heads) * d, "params");
-    check.check(qkv, "qkv", dtype::float32, {"T", "(H + 2K) * D"});
-    if (q_norm) check.bind("D", static_cast<int64_t>(q_norm->values.size()), "q_norm");
-    if (k_norm) check.bind("D", static_cast<int64_t>(k_norm->values.size()), "k_norm");
+    check.bind("D", options.head_dim, "params");
+    check.bind("D", 2 * block.rope->half, "the rope table");
+    check.bind("(H + 2K) * D", (options.num_heads + 2 * options.num_kv_heads) * options.head_dim, "params");
+    for (const packed_vector* norm : {block.q_norm, block.k_norm}) {
+        if (norm) check.bind("D", static_cast<int64_t>(norm->values.size()), "q_norm, k_norm");
+    }
     check.require(cache.type == type_, "the cache is of another dtype");
-    check.require(batch.max_position < rope.max_position, "position " + std::to_string(batch.max_position) +
-                                                              " is not below max_position of the rope table, " +
-                                                              std::to_string(rope.max_position));
-    const kv_cache::place place = cache.place_of(check, layer);
-    tensor q(*arena_, type_, {batch.num_tokens, h, d});
-    const rotary_params params{qkv.floats(),
-                               batch.positions,
-                               batch.groups[static_cast<size_t>(place.group)].slots,
-                               rope.cos.data(),
-                               rope.sin.data(),
-                               q_norm ? q_norm->values.data() : nullptr,
-                               k_norm ? k_norm->values.data() : nullptr,
-                               q.data(),
-                               cache.memory.data() + place.index * cache.layout.layer_bytes,
-                               cache.layout,
-                               h,
-                               eps};
+    check.require(batch.max_position < block.rope->max_position, "position " + std::to_string(batch.max_position) +
+                                                                     " is not below max_position of the rope table, " +
+                                                                     std::to_string(block.rope->max_position));
+    const kv_cache::place place = cache.place_of(check, block.layer);
+    return {nullptr,
+            batch.positions,
+            batch.groups[static_cast<size_t>(place.group)].slots,
+            block.rope->cos.data(),
+            block.rope->sin.data(),
+            block.q_norm ? block.q_norm->values.data() : nullptr,
+            block.k_norm ? block.k_norm->values.data() : nullptr,
+            nullptr,
+            cache.memory.data() + place.index * cache.layout.layer_bytes,
+            cache.layout,
+            options.num_heads,
+            block.eps};
+}
+
+tensor backend::rotary_write(const tensor& qkv, const step_batch& batch, kv_cache& cache, int64_t layer,
+                             const rope_table& rope, const attention_options& options, const packed_vector* q_norm,
+                             const packed_vector* k_norm, float eps) {
+    shape_check check("rotary_write");
+    rotary_params params =
+        prepare_rotary(check, batch, cache, {layer, nullptr, nullptr, &rope, options, q_norm, k_norm, eps});
+    check.check(qkv, "qkv", dtype::float32, {"T", "(H + 2K) * D"});
+    tensor q(*arena_, type_, {batch.num_tokens, options.num_heads, options.head_dim});
+    params.qkv = qkv.floats();
+    params.q = q.data();
     const auto rotary = kernels_.rotary[index()];
     run_rows(batch.num_tokens, qkv.size(1) * 2, [&](int64_t first, int64_t last) { rotary(params, first, last); });
     return q;

@@ -40,9 +40,12 @@ class Tensor:
         """A view: float32, or the bits of bfloat16 as uint16."""
 
 class PackedMatrix:
-    """[N, K] in panels of 32 columns, zero until packed; with a bias [N] if one was set."""
+    """[N, K] in panels of 32 columns, zero until packed; with a bias [N] if one was set.
 
-    def __init__(self, ops: Backend, dtype: str, num_columns: int, k: int) -> None: ...
+    gate_width: F of a gated pair whose columns lie in turns (kernels/cpu/packing.py); 0: none.
+    """
+
+    def __init__(self, ops: Backend, dtype: str, num_columns: int, k: int, gate_width: int = 0) -> None: ...
     @property
     def num_columns(self) -> int: ...
     @property
@@ -64,6 +67,36 @@ class AttentionOptions:
 
     def __init__(
         self, num_heads: int, num_kv_heads: int, head_dim: int, scale: float, window: int, softcap: float
+    ) -> None: ...
+
+class AttentionBlock:
+    """Parts are kept alive. See kernels/ops.py."""
+
+    def __init__(
+        self,
+        layer: int,
+        norm: PackedVector,
+        qkv: PackedMatrix,
+        rope: RopeTable,
+        options: AttentionOptions,
+        q_norm: PackedVector | None,
+        k_norm: PackedVector | None,
+        eps: float,
+    ) -> None: ...
+
+class FeedForwardBlock:
+    """Parts are kept alive. See kernels/ops.py; `gate_up` is a gated pair."""
+
+    def __init__(
+        self,
+        out: PackedMatrix,
+        attention_post_norm: PackedVector | None,
+        norm: PackedVector,
+        gate_up: PackedMatrix,
+        kind: str,
+        down: PackedMatrix,
+        post_norm: PackedVector | None,
+        eps: float,
     ) -> None: ...
 
 class KvCache:
@@ -153,6 +186,12 @@ class Backend:
         self, q: Tensor, batch: StepBatch, cache: KvCache, layer: int, options: AttentionOptions
     ) -> Tensor:
         """q [T, H, D] -> [T, H * D], both in the back end's dtype."""
+    def project_qkv(self, residual: Tensor, batch: StepBatch, cache: KvCache, block: AttentionBlock) -> Tensor:
+        """residual [T, E] float32 -> q [T, H, D] in the back end's dtype; K and V stored."""
+    def feed_forward(
+        self, attended: Tensor, residual: Tensor, rows: npt.NDArray[np.int32] | None, block: FeedForwardBlock
+    ) -> Tensor:
+        """attended [T, H * D], residual [T, E] float32, rows [R] (None: all) -> [R, E] float32."""
 
 # ---- native/bind_sampler.cpp ------------------------------------------------------------------------------------
 

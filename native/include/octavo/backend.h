@@ -17,10 +17,11 @@ namespace octavo {
 
 // A linear layer's matrix, [N, K] packed (kernel_table.h), with its bias.
 struct packed_matrix {
-    packed_matrix(slab& memory, dtype type, int64_t n, int64_t k);
+    packed_matrix(slab& memory, dtype type, int64_t n, int64_t k, int64_t gate_width = 0);
 
     dtype type;
     int64_t n, k;
+    int64_t gate_width;  // F of a gated pair, whose columns lie in turns; 0: not gated
     slab::slice panels;
     std::vector<float> bias;  // [N], empty: none
 };
@@ -77,6 +78,40 @@ struct attention_options {
     float softcap;   // 0: none
 };
 
+// What comes before the attention of a layer. Referenced objects outlive it.
+struct attention_block {
+    int64_t layer;
+    const packed_vector* norm;
+    const packed_matrix* qkv;
+    const rope_table* rope;
+    attention_options options;
+    const packed_vector *q_norm, *k_norm;  // null: none
+    float eps;
+};
+
+// What comes behind the attention of a layer. Referenced objects outlive it.
+struct feed_forward_block {
+    const packed_matrix* out;
+    const packed_vector* attention_post_norm;  // null: none
+    const packed_vector* norm;
+    const packed_matrix* gate_up;  // gated
+    activation kind;
+    const packed_matrix* down;
+    const packed_vector* post_norm;  // null: none
+    float eps;
+};
+
+// x times weights: rows `indices` of x (null: all, in order) into out.
+struct product {
+    const void* x;
+    const int32_t* indices;
+    int64_t rows;
+    const packed_matrix& weights;
+    float softcap;
+    activation gate;
+    void* out;
+};
+
 class backend {
   public:
     backend(dtype type, const char* isa, int num_threads);
@@ -105,6 +140,12 @@ class backend {
     tensor paged_attention(const tensor& q, const step_batch& batch, const kv_cache& cache, int64_t layer,
                            const attention_options& options);
 
+    // Several ops in one call, to the same bits: each thread takes some rows through all of them (host/layer.cpp).
+    tensor project_qkv(const tensor& residual, const step_batch& batch, kv_cache& cache, const attention_block& block);
+    // rows [R]: the rows wanted; null: all.
+    tensor feed_forward(const tensor& attended, const tensor& residual, const int32_t* rows, int64_t num_rows,
+                        const feed_forward_block& block);
+
     void read_block(const kv_cache& cache, int64_t block_id, float* page) const;
     void write_block(kv_cache& cache, int64_t block_id, const float* page) const;
     void copy_blocks(kv_cache& cache, const int64_t* pairs, int64_t num_pairs);
@@ -114,8 +155,13 @@ class backend {
     // work(first_row, last_row) over rows of `row_elements` each; few elements are done here and now.
     template <class Work>
     void run_rows(int64_t num_rows, int64_t row_elements, const Work& work);
-    void multiply(const void* x, const int32_t* indices, int64_t rows, const packed_matrix& weights, float softcap,
-                  float* out);
+    void multiply(const product& p);                           // by all threads
+    void multiply_here(const product& p, char* packed) const;  // by this one; packed: room for the rows of x
+    bool takes_rows(int64_t num_rows) const;
+    template <class Work>
+    void run_chunks(int64_t num_rows, size_t scratch_bytes_per_row, const Work& work);
+    rotary_params prepare_rotary(shape_check& check, const step_batch& batch, kv_cache& cache,
+                                 const attention_block& block) const;
 
     const dtype type_;
     const kernel_table& kernels_;

@@ -44,16 +44,23 @@ struct pack_rows_params {
     int64_t rows, k, num_blocks;
 };
 
+enum class activation : int32_t { none, silu, gelu_tanh };
+
+// Columns of a gated pair lie in turns of kGateColumns in a packed matrix: so many gates, then their ups.
+constexpr int64_t kGateColumns = kPanelColumns / 2;
+
 struct linear_params {
     const void* panels;
     const float* bias;  // [N], null: none
     const void* x;      // packed
-    float* out;         // [rows, N]
+    void* out;          // [rows, N] float32; gated: act(gate) * up, [rows, gate_width] of the element type
     int64_t rows, k, n;
     int64_t num_blocks;       // of rows
     int64_t blocks_per_unit;  // row blocks and panels that one unit of work covers
     int64_t panels_per_unit;
-    float softcap;  // 0: none
+    float softcap;       // 0: none
+    activation gate;     // none: not gated
+    int64_t gate_width;  // F, of which N / 2 is the padded number
 };
 
 struct embedding_params {
@@ -75,8 +82,6 @@ struct norm_params {
     int64_t e;
     float eps;
 };
-
-enum class activation : int32_t { silu, gelu_tanh };
 
 struct gated_params {
     const float* gate_up;  // [T, 2F]

@@ -82,6 +82,43 @@ class AttentionParams:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionBlock:
+    """What comes before the attention of one layer. Tensors are packed by the op table that uses them."""
+
+    layer: int
+    norm: Tensor
+    """[E]"""
+    qkv: Tensor
+    """[E] -> [(H + 2K) * D]"""
+    rope: RopeTable
+    params: AttentionParams
+    eps: float
+    q_norm: Tensor | None = None
+    """[D], over each head of q before the rotation; so for k."""
+    k_norm: Tensor | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedForwardBlock:
+    """What comes behind the attention of one layer."""
+
+    out: Tensor
+    """[H * D] -> [E]"""
+    norm: Tensor
+    """[E]"""
+    gate_up: Tensor
+    """[E] -> [2F], from pack_gated"""
+    activation: Literal["silu", "gelu_tanh"]
+    down: Tensor
+    """[F] -> [E]"""
+    eps: float
+    attention_post_norm: Tensor | None = None
+    """[E], over what attention adds to the hidden state (Gemma 2 and 3)."""
+    post_norm: Tensor | None = None
+    """[E], over what the feed-forward block adds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupBatch:
     """Where one KV group's tokens live in this step."""
 
@@ -189,6 +226,10 @@ class OpTable(Protocol):
         """Pack matrices [N_i, K] side by side into one linear of N = sum N_i columns. Consumes the file's pages."""
         ...
 
+    def pack_gated(self, gate: LinearSegment, up: LinearSegment) -> Tensor:
+        """Pack the pair [F, K] of a gated feed-forward block for `feed_forward`. Consumes the file's pages."""
+        ...
+
     def pack_embedding(self, weight: WeightTensor) -> Tensor:
         """Pack a table [V, E] for `embedding` and for `logits`: one copy where the head is tied.
 
@@ -255,6 +296,20 @@ class OpTable(Protocol):
 
     def gated_activation(self, gate_up: Tensor, kind: Literal["silu", "gelu_tanh"]) -> Tensor:
         """[T, 2F] float32 (gate, then up) -> act(gate) * up, [T, F] in the linear input dtype."""
+        ...
+
+    def project_qkv(self, residual: Tensor, block: AttentionBlock, batch: ForwardBatch, cache: CacheHandle) -> Tensor:
+        """residual [T, E] float32 -> q [T, H, D]: rms_norm, linear and rotary_write in one, to the same bits."""
+        ...
+
+    def feed_forward(
+        self, attended: Tensor, residual: Tensor, block: FeedForwardBlock, *, rows: IntArray | None = None
+    ) -> Tensor:
+        """attended [T, H * D], residual [T, E] float32 -> the residual behind the layer, [R, E] float32.
+
+        h = residual + post_norm(out(attended)); h + post_norm(down(act(gate) * up)) of norm(h); to the bits of the
+        single ops. rows [R]: the rows wanted; None: all.
+        """
         ...
 
     def logits(self, x: Tensor, rows: IntArray, head: Tensor, *, softcap: float | None = None) -> Tensor:

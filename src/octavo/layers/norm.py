@@ -1,4 +1,4 @@
-"""RMSNorm, before a block (with the residual sum) and after one. Source: arXiv 1910.07467."""
+"""RMSNorm in front of a linear layer. Source: arXiv 1910.07467."""
 
 from __future__ import annotations
 
@@ -15,10 +15,6 @@ class RmsNorm:
     weight: Tensor
     eps: float
 
-    def enter(self, residual: Tensor, addend: Tensor | None) -> tuple[Tensor, Tensor]:
-        """(norm(residual + addend) as a linear input, residual + addend); both [T, E]."""
-        return self.ops.rms_norm(residual, self.weight, self.eps, addend=addend)
-
     def __call__(self, x: Tensor) -> Tensor:
-        """norm(x) [T, E] float32, unrounded."""
-        return self.ops.norm_only(x, self.weight, self.eps)
+        """x [T, E] float32 -> norm(x) [T, E] as a linear input."""
+        return self.ops.rms_norm(x, self.weight, self.eps)[0]

@@ -53,14 +53,16 @@ class WeightReader:
 
     def matrix(self, columns: Sequence[Columns], num_inputs: int) -> Tensor:
         """Matrices [size, num_inputs] side by side, as one linear. Raises LoadError."""
-        return self._ops.pack_linear(
-            [
-                LinearSegment(
-                    weight=self._checked(f"{part.name}.weight", (part.size, num_inputs)),
-                    bias=self._checked(f"{part.name}.bias", (part.size,)) if part.bias else None,
-                )
-                for part in columns
-            ]
+        return self._ops.pack_linear([self._segment(part, num_inputs) for part in columns])
+
+    def gated(self, gate: Columns, up: Columns, num_inputs: int) -> Tensor:
+        """The pair of matrices of a gated feed-forward block. Raises LoadError."""
+        return self._ops.pack_gated(self._segment(gate, num_inputs), self._segment(up, num_inputs))
+
+    def _segment(self, part: Columns, num_inputs: int) -> LinearSegment:
+        return LinearSegment(
+            weight=self._checked(f"{part.name}.weight", (part.size, num_inputs)),
+            bias=self._checked(f"{part.name}.bias", (part.size,)) if part.bias else None,
         )
 
     def _checked(self, name: str, shape: tuple[int, ...]) -> WeightTensor:

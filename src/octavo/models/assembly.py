@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from octavo.attention.params import attention_params
-from octavo.kernels.ops import OpTable
-from octavo.layers.decoder_layer import DecoderLayer, PreNormLayer
-from octavo.layers.mlp import GatedMlp
+from octavo.kernels.ops import AttentionBlock, FeedForwardBlock, OpTable, Tensor
+from octavo.layers.decoder_layer import DecoderLayer
 from octavo.layers.norm import RmsNorm
 from octavo.layers.rope import rope_table
-from octavo.layers.self_attention import HeadNorm, SelfAttention, load_projections
-from octavo.layers.weights import Checkpoint, WeightReader
+from octavo.layers.weights import Checkpoint, Columns, WeightReader
 from octavo.models.decoder import Decoder
 from octavo.proto.kv import deal_layers
 
@@ -37,43 +35,84 @@ class Assembly:
         if self.spec.rope_local is not None:
             self._rope_local = rope_table(self.spec.rope_local, self.spec.head_dim, max_model_len)
 
-    def norm(self, name: str, *, norm_add: float = 0.0) -> RmsNorm:
-        """The norm over the hidden state whose weight is `{name}.weight`."""
-        weight = self._reader.vector(f"{name}.weight", self.spec.hidden_size, add=norm_add)
-        return RmsNorm(self._ops, weight, self.spec.norm_eps)
+    def norm_weight(self, name: str, *, norm_add: float = 0.0) -> Tensor:
+        """The weight `{name}.weight` of a norm over the hidden state."""
+        return self._reader.vector(f"{name}.weight", self.spec.hidden_size, add=norm_add)
 
-    def attention(self, layer: int, *, norm_add: float = 0.0) -> SelfAttention:
-        """Block `self_attn` of a layer: biases and norms of the heads as the spec says, rotary table by its kind."""
-        spec, name = self.spec, f"model.layers.{layer}.self_attn"
-        head_norm = None
+    def attention(self, layer: int, *, norm_add: float = 0.0) -> AttentionBlock:
+        """The layer up to its attention: biases and norms of the heads as the spec says, rotary table by its kind."""
+        spec, name = self.spec, f"model.layers.{layer}"
+        q_norm = k_norm = None
         if spec.qk_norm:
-            q, k = (
-                self._reader.vector(f"{name}.{part}_norm.weight", spec.head_dim, add=norm_add) for part in ("q", "k")
+            q_norm, k_norm = (
+                self._reader.vector(f"{name}.self_attn.{part}_norm.weight", spec.head_dim, add=norm_add)
+                for part in ("q", "k")
             )
-            head_norm = HeadNorm(q=q, k=k, eps=spec.norm_eps)
-        qkv, out = load_projections(self._ops, self._reader, spec, name)
-        return SelfAttention(
-            ops=self._ops,
+        q_size, kv_size = spec.num_heads * spec.head_dim, spec.num_kv_heads * spec.head_dim
+        qkv = [
+            Columns(f"{name}.self_attn.{part}_proj", size, spec.attention_bias)
+            for part, size in (("q", q_size), ("k", kv_size), ("v", kv_size))
+        ]
+        return AttentionBlock(
             layer=layer,
-            params=attention_params(spec, layer),
+            norm=self.norm_weight(f"{name}.input_layernorm", norm_add=norm_add),
+            qkv=self._reader.matrix(qkv, spec.hidden_size),
             rope=self._rope_local if spec.layer_kinds[layer] == "sliding_window" else self._rope,
-            qkv=qkv,
-            out=out,
-            head_norm=head_norm,
+            params=attention_params(spec, layer),
+            eps=spec.norm_eps,
+            q_norm=q_norm,
+            k_norm=k_norm,
         )
 
-    def mlp(self, layer: int) -> GatedMlp:
-        """Block `mlp` of a layer."""
-        return GatedMlp.load(self._ops, self._reader, self.spec, f"model.layers.{layer}.mlp")
+    def feed_forward(
+        self,
+        layer: int,
+        *,
+        norm: str,
+        norm_add: float = 0.0,
+        attention_post: str | None = None,
+        post: str | None = None,
+    ) -> FeedForwardBlock:
+        """The layer behind its attention. norm, attention_post, post: names of its norms, within the layer."""
+        spec, name = self.spec, f"model.layers.{layer}"
+        out = Columns(f"{name}.self_attn.o_proj", spec.hidden_size, spec.attention_out_bias)
+        gate, up = (
+            Columns(f"{name}.mlp.{part}_proj", spec.intermediate_size, spec.mlp_bias) for part in ("gate", "up")
+        )
+        down = Columns(f"{name}.mlp.down_proj", spec.hidden_size, spec.mlp_bias)
+        post_norms = {
+            place: None if own is None else self.norm_weight(f"{name}.{own}", norm_add=norm_add)
+            for place, own in (("attention_post_norm", attention_post), ("post_norm", post))
+        }
+        return FeedForwardBlock(
+            out=self._reader.matrix([out], spec.num_heads * spec.head_dim),
+            norm=self.norm_weight(f"{name}.{norm}", norm_add=norm_add),
+            gate_up=self._reader.gated(gate, up, spec.hidden_size),
+            activation=spec.activation,
+            down=self._reader.matrix([down], spec.intermediate_size),
+            eps=spec.norm_eps,
+            **post_norms,
+        )
 
-    def pre_norm_layer(self, layer: int) -> PreNormLayer:
-        """The layer of Llama and of those that kept its names."""
-        name = f"model.layers.{layer}"
-        return PreNormLayer(
-            attention_norm=self.norm(f"{name}.input_layernorm"),
+    def pre_norm_layer(self, layer: int) -> DecoderLayer:
+        """The layer of Llama and of those that kept its names: x + attention(norm(x)), then x + mlp(norm(x))."""
+        return DecoderLayer(
+            ops=self._ops,
             attention=self.attention(layer),
-            mlp_norm=self.norm(f"{name}.post_attention_layernorm"),
-            mlp=self.mlp(layer),
+            feed_forward=self.feed_forward(layer, norm="post_attention_layernorm"),
+        )
+
+    def sandwich_layer(self, layer: int, *, norm_add: float) -> DecoderLayer:
+        """The layer of Gemma 2 and 3: x + norm(attention(norm(x))), then x + norm(mlp(norm(x)))."""
+        feed_forward = self.feed_forward(
+            layer,
+            norm="pre_feedforward_layernorm",
+            norm_add=norm_add,
+            attention_post="post_attention_layernorm",
+            post="post_feedforward_layernorm",
+        )
+        return DecoderLayer(
+            ops=self._ops, attention=self.attention(layer, norm_add=norm_add), feed_forward=feed_forward
         )
 
     def decoder(self, load_layer: Callable[[int], DecoderLayer], *, norm_add: float = 0.0) -> Decoder:
@@ -87,7 +126,7 @@ class Assembly:
             self._report(layer + 1, num_parts)
         embedding = self._reader.table("model.embed_tokens.weight", *vocabulary)
         head = embedding if spec.tie_word_embeddings else self._reader.table("lm_head.weight", *vocabulary)
-        final_norm = self.norm("model.norm", norm_add=norm_add)
+        final_norm = RmsNorm(self._ops, self.norm_weight("model.norm", norm_add=norm_add), spec.norm_eps)
         self._report(num_parts, num_parts)
         return Decoder(
             ops=self._ops,

@@ -31,11 +31,9 @@ class Decoder:
         """Hidden states [T, E] in the linear input dtype, final norm applied. Writes K and V of all T tokens."""
         step = StepContext(batch, cache)
         residual = self.ops.embedding(batch.tokens, self.embedding, scale=self.spec.embedding_scale)
-        addend = None
         for layer in self.layers:
-            residual, addend = layer(residual, addend, step)
-        hidden, _ = self.final_norm.enter(residual, addend)
-        return hidden
+            residual = layer(residual, step)
+        return self.final_norm(residual)
 
     def logits(self, hidden: Tensor, rows: IntArray) -> Tensor:
         """Rows `rows` [R] of hidden [T, E] -> [R, V] float32."""

@@ -14,10 +14,13 @@ import numpy as np
 
 from octavo import _native
 from octavo.base.errors import ShapeError
-from octavo.kernels.ops import LinearSegment, WeightTensor
+from octavo.base.units import ceil_div
+from octavo.kernels.ops import FloatArray, LinearSegment, WeightTensor
 
 READ_BYTES = 16 << 20
 _PANEL = 32
+GATE_COLUMNS = 16
+"""Columns of gate, and of up, in a panel of a gated pair (native/include/octavo/kernel_table.h)."""
 
 
 def pack_segments(
@@ -39,6 +42,41 @@ def pack_segments(
     return packed
 
 
+def pack_gated(
+    ops: _native.Backend, gate: LinearSegment, up: LinearSegment, dtype: Literal["float32", "bfloat16"]
+) -> _native.PackedMatrix:
+    """A pair [F, K] whose columns lie in turns: GATE_COLUMNS gates, then their ups; the last turn padded with zeros.
+
+    Raises ShapeError.
+    """
+    num_rows, width = gate.weight.shape
+    if up.weight.shape != gate.weight.shape:
+        raise ShapeError(f"pack_gated: gate is {gate.weight.shape}, up is {up.weight.shape}")
+    packed = _native.PackedMatrix(ops, dtype, 2 * ceil_div(num_rows, GATE_COLUMNS) * GATE_COLUMNS, width, num_rows)
+    step = _rows_at_once(width)
+    for start in range(0, num_rows, step):
+        stop = min(start + step, num_rows)
+        ops.pack_columns(
+            packed, 2 * start, _in_turns(gate.weight.read_f32(start, stop), up.weight.read_f32(start, stop))
+        )
+    for segment in (gate, up):
+        segment.weight.drop()
+    if gate.bias is not None or up.bias is not None:
+        packed.set_bias(_in_turns(_bias_of(gate), _bias_of(up)))
+    return packed
+
+
+def _in_turns(gate: FloatArray, up: FloatArray) -> FloatArray:
+    """[N, ...] each -> [2 * N rounded up to whole turns, ...]."""
+    num_turns = ceil_div(len(gate), GATE_COLUMNS)
+    turns = np.zeros((num_turns, 2, GATE_COLUMNS, *gate.shape[1:]), np.float32)
+    for kind, values in enumerate((gate, up)):
+        padded = np.zeros((num_turns * GATE_COLUMNS, *gate.shape[1:]), np.float32)
+        padded[: len(values)] = values
+        turns[:, kind] = padded.reshape(num_turns, GATE_COLUMNS, *gate.shape[1:])
+    return turns.reshape(-1, *gate.shape[1:])
+
+
 def pack_table(
     ops: _native.Backend, weight: WeightTensor, dtype: Literal["float32", "bfloat16"]
 ) -> _native.PackedMatrix:
@@ -50,11 +88,15 @@ def pack_table(
 
 def _pack_rows(ops: _native.Backend, packed: _native.PackedMatrix, first: int, weight: WeightTensor) -> None:
     num_rows, width = weight.shape
-    step = max(_PANEL, READ_BYTES // (4 * width) // _PANEL * _PANEL)
+    step = _rows_at_once(width)
     for start in range(0, num_rows, step):
         rows = weight.read_f32(start, min(start + step, num_rows))
         ops.pack_columns(packed, first + start, np.ascontiguousarray(rows, np.float32))
     weight.drop()
+
+
+def _rows_at_once(width: int) -> int:
+    return max(_PANEL, READ_BYTES // (4 * width) // _PANEL * _PANEL)
 
 
 def _bias_of(segment: LinearSegment) -> np.ndarray[tuple[int], np.dtype[np.float32]]:

@@ -17,7 +17,9 @@ from octavo import _native
 from octavo.kernels.cpu import packing, sampling
 from octavo.kernels.cpu.cache import CpuKvCache
 from octavo.kernels.ops import (
+    AttentionBlock,
     AttentionParams,
+    FeedForwardBlock,
     FloatArray,
     ForwardBatch,
     IntArray,
@@ -52,6 +54,8 @@ class CpuOps:
         # By identity; the objects are kept so that an identity is not used twice.
         self._ropes: dict[int, tuple[RopeTable, _native.RopeTable]] = {}
         self._options: dict[int, tuple[AttentionParams, _native.AttentionOptions]] = {}
+        self._attention_blocks: dict[int, tuple[AttentionBlock, _native.AttentionBlock]] = {}
+        self._feed_forward_blocks: dict[int, tuple[FeedForwardBlock, _native.FeedForwardBlock]] = {}
 
     @property
     def isa(self) -> str:
@@ -72,6 +76,9 @@ class CpuOps:
 
     def pack_linear(self, segments: Sequence[LinearSegment]) -> _native.PackedMatrix:
         return packing.pack_segments(self._ops, segments, self.dtype)
+
+    def pack_gated(self, gate: LinearSegment, up: LinearSegment) -> _native.PackedMatrix:
+        return packing.pack_gated(self._ops, gate, up, self.dtype)
 
     def pack_embedding(self, weight: WeightTensor) -> _native.PackedMatrix:
         return packing.pack_table(self._ops, weight, self.dtype)
@@ -134,6 +141,23 @@ class CpuOps:
 
     def gated_activation(self, gate_up: _native.Tensor, kind: Literal["silu", "gelu_tanh"]) -> _native.Tensor:
         return self._ops.gated_activation(gate_up, kind)
+
+    def project_qkv(
+        self, residual: _native.Tensor, block: AttentionBlock, batch: ForwardBatch, cache: CpuKvCache
+    ) -> _native.Tensor:
+        return self._ops.project_qkv(
+            residual, self._native_batch(batch, cache), cache.native, self._native_attention_block(block)
+        )
+
+    def feed_forward(
+        self,
+        attended: _native.Tensor,
+        residual: _native.Tensor,
+        block: FeedForwardBlock,
+        *,
+        rows: IntArray | None = None,
+    ) -> _native.Tensor:
+        return self._ops.feed_forward(attended, residual, rows, self._native_feed_forward_block(block))
 
     def logits(
         self, x: _native.Tensor, rows: IntArray, head: _native.PackedMatrix, *, softcap: float | None = None
@@ -221,4 +245,36 @@ class CpuOps:
                 params.softcap or 0.0,
             )
             known = self._options[id(params)] = (params, native)
+        return known[1]
+
+    def _native_attention_block(self, block: AttentionBlock) -> _native.AttentionBlock:
+        known = self._attention_blocks.get(id(block))
+        if known is None:
+            native = _native.AttentionBlock(
+                block.layer,
+                block.norm,
+                block.qkv,
+                self._native_rope(block.rope),
+                self._native_options(block.params),
+                block.q_norm,
+                block.k_norm,
+                block.eps,
+            )
+            known = self._attention_blocks[id(block)] = (block, native)
+        return known[1]
+
+    def _native_feed_forward_block(self, block: FeedForwardBlock) -> _native.FeedForwardBlock:
+        known = self._feed_forward_blocks.get(id(block))
+        if known is None:
+            native = _native.FeedForwardBlock(
+                block.out,
+                block.attention_post_norm,
+                block.norm,
+                block.gate_up,
+                block.activation,
+                block.down,
+                block.post_norm,
+                block.eps,
+            )
+            known = self._feed_forward_blocks[id(block)] = (block, native)
         return known[1]

@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from octavo.kernels.ops import (
+    AttentionBlock,
     AttentionParams,
+    FeedForwardBlock,
     FloatArray,
     ForwardBatch,
     IntArray,
@@ -22,7 +24,7 @@ from octavo.kernels.ops import (
     SampleResult,
     WeightTensor,
 )
-from octavo.kernels.reference import activation, attention, linear, logprobs, norm, rotary, sampling
+from octavo.kernels.reference import activation, attention, blocks, linear, logprobs, norm, rotary, sampling
 from octavo.kernels.reference.cache import ReferenceKvCache
 from octavo.kernels.reference.linear import PackedMatrix
 from octavo.kernels.reference.precision import Precision
@@ -44,6 +46,9 @@ class ReferenceOps:
 
     def pack_linear(self, segments: Sequence[LinearSegment]) -> PackedMatrix:
         return linear.pack_segments(segments, self._precision)
+
+    def pack_gated(self, gate: LinearSegment, up: LinearSegment) -> PackedMatrix:
+        return self.pack_linear([gate, up])
 
     def pack_embedding(self, weight: WeightTensor) -> PackedMatrix:
         return linear.pack_table(weight, self._precision)
@@ -104,6 +109,19 @@ class ReferenceOps:
 
     def gated_activation(self, gate_up: FloatArray, kind: Literal["silu", "gelu_tanh"]) -> FloatArray:
         return self._precision.as_input(activation.gate(gate_up, kind, self._precision))
+
+    def project_qkv(
+        self, residual: FloatArray, block: AttentionBlock, batch: ForwardBatch, cache: ReferenceKvCache
+    ) -> FloatArray:
+        return np.asarray(blocks.project_qkv(self, residual, block, batch, cache))
+
+    def feed_forward(
+        self, attended: FloatArray, residual: FloatArray, block: FeedForwardBlock, *, rows: IntArray | None = None
+    ) -> FloatArray:
+        if rows is not None:
+            attended, residual = attended[rows], residual[rows]
+        residual, addend = blocks.feed_forward(self, attended, residual, block)
+        return np.asarray(residual + addend)
 
     def logits(self, x: FloatArray, rows: IntArray, head: PackedMatrix, *, softcap: float | None = None) -> FloatArray:
         out = linear.multiply(x[rows], head, self._precision)

@@ -1,0 +1,186 @@
+// A layer of a decoder in two calls, before and behind its attention.
+//
+// With many rows each thread takes a chunk of them through all ops of the call: what passes from op to op stays in its
+// second cache, and threads meet only at the end. With few rows the matrices are what costs, so ops follow each other
+// and each is shared out by columns. Both ways, and the ops of backend.h one by one, give the same bits.
+#include <algorithm>
+#include <cstring>
+
+#include "octavo/backend.h"
+#include "run_rows.h"
+
+namespace octavo {
+
+namespace {
+
+constexpr int64_t kMaxChunkRows = 72;  // with inputs and outputs of a feed-forward block in a second cache of 1 MB
+constexpr int64_t kMinChunkRows = 24;  // fewer a thread: reading the matrices costs more than multiplying
+
+// Parts of a thread's scratch for one chunk, each 64-byte aligned.
+class cutter {
+  public:
+    explicit cutter(char* scratch) : next_(scratch) {}
+    char* take(int64_t num_bytes) {
+        char* const out = next_;
+        next_ += ceil_div(num_bytes, 64) * 64;
+        return out;
+    }
+
+  private:
+    char* next_;
+};
+
+void add_rows(const float* addend, float* sum, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) sum[i] += addend[i];
+}
+
+}  // namespace
+
+bool backend::takes_rows(int64_t num_rows) const {
+    return pool_.num_threads() == 1 || num_rows >= kMinChunkRows * pool_.num_threads();
+}
+
+// work(first_row, num_rows, scratch): one chunk of equal size a thread, or many of whole row blocks.
+template <class Work>
+void backend::run_chunks(int64_t num_rows, size_t scratch_bytes_per_row, const Work& work) {
+    if (num_rows == 0) return;
+    const int64_t threads = pool_.num_threads();
+    const bool is_one_each = num_rows <= threads * kMaxChunkRows;
+    const int64_t step = is_one_each ? 1 : kernels_.max_tile_rows[index()];
+    const int64_t num_steps = ceil_div(num_rows, step);
+    const int64_t num_chunks = std::min(num_steps, ceil_div(ceil_div(num_rows, kMaxChunkRows), threads) * threads);
+    const auto start = [&](int64_t chunk) {
+        return std::min(block_start(num_steps, num_chunks, chunk) * step, num_rows);
+    };
+    constexpr size_t kAlignments = 4 * 64;
+    const auto most_rows = static_cast<size_t>(ceil_div(num_steps, num_chunks) * step);
+    const size_t scratch_bytes = most_rows * scratch_bytes_per_row + kAlignments;
+    const arena::buffer scratch = arena_->take(scratch_bytes * static_cast<size_t>(threads));
+    pool_.run(num_chunks, [&](int64_t chunk, int thread) {
+        work(start(chunk), start(chunk + 1) - start(chunk),
+             scratch.get() + static_cast<size_t>(thread) * scratch_bytes);
+    });
+}
+
+tensor backend::project_qkv(const tensor& residual, const step_batch& batch, kv_cache& cache,
+                            const attention_block& block) {
+    shape_check check("project_qkv");
+    rotary_params rotary = prepare_rotary(check, batch, cache, block);
+    check.check(residual, "residual", dtype::float32, {"T", "E"});
+    check.bind("E", static_cast<int64_t>(block.norm->values.size()), "norm");
+    check.bind("E", block.qkv->k, "qkv");
+    check.bind("(H + 2K) * D", block.qkv->n, "qkv");
+    const int64_t rows = residual.size(0), e = residual.size(1), width = block.qkv->n;
+    const int64_t q_width = block.options.num_heads * block.options.head_dim, item = item_bytes(type_);
+    if (!takes_rows(rows)) {
+        const tensor normed = rms_norm(residual, nullptr, *block.norm, block.eps).first;
+        return rotary_write(linear(normed, *block.qkv), batch, cache, block.layer, *block.rope, block.options,
+                            block.q_norm, block.k_norm, block.eps);
+    }
+    tensor q(*arena_, type_, {rows, block.options.num_heads, block.options.head_dim});
+    const auto work = [&](int64_t first, int64_t count, char* scratch) {
+        cutter parts(scratch);
+        char* const normed = parts.take(count * e * item);
+        char* const packed = parts.take(count * e * item);
+        auto* const qkv = reinterpret_cast<float*>(parts.take(count * width * 4));
+        kernels_.norm[index()](
+            {residual.floats() + first * e, nullptr, block.norm->values.data(), nullptr, normed, e, block.eps}, 0,
+            count);
+        multiply_here({normed, nullptr, count, *block.qkv, 0.0f, activation::none, qkv}, packed);
+        rotary_params own = rotary;
+        own.qkv = qkv;
+        own.positions += first;
+        own.slots += first;
+        own.q = static_cast<char*>(q.data()) + first * q_width * item;
+        kernels_.rotary[index()](own, 0, count);
+    };
+    run_chunks(rows, static_cast<size_t>(2 * e * item + width * 4), work);
+    return q;
+}
+
+tensor backend::feed_forward(const tensor& attended, const tensor& residual, const int32_t* rows, int64_t num_rows,
+                             const feed_forward_block& block) {
+    shape_check check("feed_forward");
+    check.check(attended, "attended", type_, {"T", "H * D"});
+    check.check(residual, "residual", dtype::float32, {"T", "E"});
+    check.bind("H * D", block.out->k, "out");
+    check.bind("E", block.out->n, "out");
+    check.bind("E", static_cast<int64_t>(block.norm->values.size()), "norm");
+    check.bind("E", block.gate_up->k, "gate_up");
+    check.bind("F", block.gate_up->gate_width, "gate_up");
+    check.bind("F", block.down->k, "down");
+    check.bind("E", block.down->n, "down");
+    for (const packed_vector* norm : {block.attention_post_norm, block.post_norm}) {
+        if (norm) check.bind("E", static_cast<int64_t>(norm->values.size()), "post-norms");
+    }
+    for (int64_t i = 0; rows && i < num_rows; ++i) {
+        check.require(rows[i] >= 0 && rows[i] < residual.size(0),
+                      "row " + std::to_string(rows[i]) + " is not below T = " + std::to_string(residual.size(0)));
+    }
+    const int64_t count = rows ? num_rows : residual.size(0), e = residual.size(1), f = block.gate_up->gate_width;
+    tensor out(*arena_, dtype::float32, {count, e});
+
+    // Everything but the products, on rows [first, first + n) of the result. sums [n, E].
+    const auto enter = [&](int64_t first, int64_t n, float* sums, void* normed) {
+        if (block.attention_post_norm) {
+            const auto norm = kernels_.norm[static_cast<int>(dtype::float32)];
+            norm({sums, nullptr, block.attention_post_norm->values.data(), nullptr, sums, e, block.eps}, 0, n);
+        }
+        float* const own = out.floats() + first * e;
+        const float* x = residual.floats() + first * e;
+        if (rows) {
+            for (int64_t i = 0; i < n; ++i) {
+                std::memcpy(own + i * e, residual.floats() + rows[first + i] * e, static_cast<size_t>(e) * 4);
+            }
+            x = own;
+        }
+        kernels_.norm[index()]({x, sums, block.norm->values.data(), own, normed, e, block.eps}, 0, n);
+    };
+    const auto leave = [&](int64_t first, int64_t n, float* sums) {
+        if (block.post_norm) {
+            const auto norm = kernels_.norm[static_cast<int>(dtype::float32)];
+            norm({sums, nullptr, block.post_norm->values.data(), nullptr, sums, e, block.eps}, 0, n);
+        }
+        add_rows(sums, out.floats() + first * e, n * e);
+    };
+    const int64_t item = item_bytes(type_), inner = block.out->k;
+    const auto rows_of = [&](int64_t first) -> std::pair<const void*, const int32_t*> {
+        if (rows) return {attended.data(), rows + first};
+        return {static_cast<const char*>(attended.data()) + first * inner * item, nullptr};
+    };
+
+    if (!takes_rows(count)) {
+        tensor sums(*arena_, dtype::float32, {count, e}), normed(*arena_, type_, {count, e});
+        tensor gated(*arena_, type_, {count, f});
+        const auto [x, indices] = rows_of(0);
+        const auto offset = [&](const tensor& t, int64_t row) {
+            return static_cast<char*>(t.data()) + row * t.size(1) * item_bytes(t.type());
+        };
+        multiply({x, indices, count, *block.out, 0.0f, activation::none, sums.data()});
+        run_rows(count, e, [&](int64_t first, int64_t last) {
+            enter(first, last - first, sums.floats() + first * e, offset(normed, first));
+        });
+        multiply({normed.data(), nullptr, count, *block.gate_up, 0.0f, block.kind, gated.data()});
+        multiply({gated.data(), nullptr, count, *block.down, 0.0f, activation::none, sums.data()});
+        run_rows(count, e, [&](int64_t first, int64_t last) { leave(first, last - first, sums.floats() + first * e); });
+        return out;
+    }
+    const int64_t widest = std::max({inner, e, f});
+    const auto work = [&](int64_t first, int64_t n, char* scratch) {
+        cutter parts(scratch);
+        char* const packed = parts.take(n * widest * item);
+        auto* const sums = reinterpret_cast<float*>(parts.take(n * e * 4));
+        char* const normed = parts.take(n * e * item);
+        char* const gated = parts.take(n * f * item);
+        const auto [x, indices] = rows_of(first);
+        multiply_here({x, indices, n, *block.out, 0.0f, activation::none, sums}, packed);
+        enter(first, n, sums, normed);
+        multiply_here({normed, nullptr, n, *block.gate_up, 0.0f, block.kind, gated}, packed);
+        multiply_here({gated, nullptr, n, *block.down, 0.0f, activation::none, sums}, packed);
+        leave(first, n, sums);
+    };
+    run_chunks(count, static_cast<size_t>((widest + e + f) * item + e * 4), work);
+    return out;
+}
+
+}  // namespace octavo

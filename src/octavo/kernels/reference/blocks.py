@@ -1,0 +1,39 @@
+"""The ops that stand for several, put together from the single ones of an op table.
+
+Owns: the order in which a layer's ops follow each other.   Does not own: what an op does.
+Another back end's own form of these must give the bits that this gives with that back end's single ops.
+"""
+
+from __future__ import annotations
+
+from octavo.kernels.ops import AttentionBlock, CacheHandle, FeedForwardBlock, ForwardBatch, OpTable, Tensor
+
+
+def project_qkv(
+    ops: OpTable, residual: Tensor, block: AttentionBlock, batch: ForwardBatch, cache: CacheHandle
+) -> Tensor:
+    """See OpTable.project_qkv."""
+    x, _ = ops.rms_norm(residual, block.norm, block.eps)
+    return ops.rotary_write(
+        ops.linear(x, block.qkv),
+        batch,
+        cache,
+        block.layer,
+        block.rope,
+        block.params,
+        q_norm=block.q_norm,
+        k_norm=block.k_norm,
+        eps=block.eps,
+    )
+
+
+def feed_forward(ops: OpTable, attended: Tensor, residual: Tensor, block: FeedForwardBlock) -> tuple[Tensor, Tensor]:
+    """The residual and what is to be added to it, [T, E] each. `gate_up` is packed by `pack_linear`, gate first."""
+    addend = ops.linear(attended, block.out)
+    if block.attention_post_norm is not None:
+        addend = ops.norm_only(addend, block.attention_post_norm, block.eps)
+    x, residual = ops.rms_norm(residual, block.norm, block.eps, addend=addend)
+    addend = ops.linear(ops.gated_activation(ops.linear(x, block.gate_up), block.activation), block.down)
+    if block.post_norm is not None:
+        addend = ops.norm_only(addend, block.post_norm, block.eps)
+    return residual, addend
