@@ -21,7 +21,7 @@ from octavo.parsers.cursor import BLANK, EndOfTextError, Finder, MalformedError,
 from octavo.parsers.interface import OutputParser, ToolSpec
 from octavo.parsers.json_text import escape, nowhere, read_word
 from octavo.parsers.machine import GrammarParser
-from octavo.parsers.typed_value import json_of, types_of
+from octavo.parsers.typed_value import choices_of, json_of, types_of
 from octavo.proto.structured import StructuredOutputsParams
 
 BEGIN: Final = "<tool_call>"
@@ -169,21 +169,26 @@ class QwenCoderFormat:
 def _parameters(tool: ToolSpec) -> tags.Format:
     """Each parameter in the schema's order, those that are not required or none, and the function's end.
 
-    Text parameters are free: their pattern, enum and lengths are not enforced.
+    Text parameters are free, but for those with an enum: pattern and lengths are not enforced.
     """
     schema = tags.schema_of(tool)
     properties = schema.get("properties")
-    required = schema.get("required") or ()
+    required = schema.get("required")
     elements = []
     for key, value in (properties if isinstance(properties, Mapping) else {}).items():
-        types = types_of(schema, key)
-        if not types or "string" in types:
-            content: tags.Format = {"type": "any_text"}
-        else:
-            content = {"type": "json_schema", "json_schema": _with_definitions(value, schema)}
-        element = tags.tag(f"{PARAMETER}{key}>\n", content, f"\n{PARAMETER_END}\n")
-        elements.append(element if key in required else {"type": "optional", "content": element})
+        element = tags.tag(f"{PARAMETER}{key}>\n", _value(schema, key, value), f"\n{PARAMETER_END}\n")
+        elements.append(
+            element if isinstance(required, list) and key in required else {"type": "optional", "content": element}
+        )
     return tags.sequence(*elements, tags.text(f"{FUNCTION_END}\n"))
+
+
+def _value(schema: Mapping[str, Any], key: str, value: Any) -> tags.Format:
+    types = types_of(schema, key)
+    if types and "string" not in types:
+        return {"type": "json_schema", "json_schema": _with_definitions(value, schema)}
+    choices = [choice for choice in choices_of(schema, key) if choice]
+    return tags.either(*map(tags.text, choices)) if choices else {"type": "any_text"}
 
 
 def _with_definitions(value: Any, root: Mapping[str, Any]) -> Any:

@@ -1,6 +1,7 @@
 """What a raw parameter value becomes in JSON, by the types that the tool's schema gives it.
 
-Owns: the types of a parameter (type, enum, const, anyOf/oneOf/allOf, local $ref), the JSON of a value.
+Owns: the types of a parameter (type, enum, const, anyOf/oneOf/allOf, local $ref), its choices, the JSON of
+a value.
 Does not own: where a value begins and ends.
 Results: a value whose parameter may be a string, or is unknown, is a string as it is written ("null" is null where both
 are allowed); any other is passed on if it is JSON, turned into JSON if it is a Python literal, and a string otherwise.
@@ -27,12 +28,27 @@ def types_of(schema: Mapping[str, Any] | None, parameter: str) -> frozenset[str]
     return _types(properties.get(parameter), schema or {}, 0)
 
 
+def choices_of(schema: Mapping[str, Any], parameter: str) -> list[str]:
+    """The texts that a parameter may be, where the schema lists them; empty where it does not, or not only texts."""
+    properties = schema.get("properties")
+    value = properties.get(parameter) if isinstance(properties, Mapping) else None
+    for _ in range(_MAX_SCHEMA_DEPTH):
+        if not isinstance(value, Mapping) or not isinstance(value.get("$ref"), str):
+            break
+        value = _resolve(value["$ref"], schema)
+    choices = value.get("enum", [value.get("const")]) if isinstance(value, Mapping) else None
+    if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
+        return []
+    return choices
+
+
 def _types(schema: Any, root: Mapping[str, Any], depth: int) -> frozenset[str]:
     if not isinstance(schema, Mapping) or depth > _MAX_SCHEMA_DEPTH:
         return frozenset()
     found: set[str] = set()
     named = schema.get("type")
-    found.update([named] if isinstance(named, str) else [t for t in named or () if isinstance(t, str)])
+    names = [named] if isinstance(named, str) else named if isinstance(named, list) else []
+    found.update(name for name in names if isinstance(name, str))
     if not found:
         values = schema.get("enum")
         values = list(values) if isinstance(values, list) else [schema["const"]] if "const" in schema else []
