@@ -11,6 +11,7 @@ import numpy as np
 from octavo.config.model_spec import ModelSpec, RopeSpec
 from octavo.kernels.ops import ForwardBatch
 from octavo.kernels.reference import ReferenceOps
+from octavo.models import Hidden
 from octavo.proto.kv import KvCacheSpec, KvGroup
 
 VOCAB = 97
@@ -68,9 +69,6 @@ class FakeOps(ReferenceOps):
         for source, destination in pairs:
             pages[destination] = pages[source]
 
-    def finite_rows(self, x: np.ndarray) -> np.ndarray:
-        return x[:, 1] != NOT_FINITE
-
 
 def history_hash(token_ids, window: int | None) -> int:
     """Hash of what a query at the end of `token_ids` sees in a group."""
@@ -102,7 +100,7 @@ class FakeModel:
     max_logit_rows: int = 0
     spec: ModelSpec = field(default_factory=make_spec)
 
-    def forward(self, batch: ForwardBatch, cache: FakeCache) -> np.ndarray:
+    def forward(self, batch: ForwardBatch, cache: FakeCache) -> Hidden:
         assert batch.tokens.min() >= 0, "a placeholder reached the embedding"
         assert (
             batch.tokens.dtype == batch.positions.dtype == batch.query_start.dtype == batch.seq_lens.dtype == np.int32
@@ -124,12 +122,14 @@ class FakeModel:
                     hidden[place, 0] += history_hash(found, shape.window)
                 token = int(batch.tokens[place])
                 hidden[place, 1] = NOT_FINITE if token in self.spoiled else token
-        return hidden
+        is_finite = None if len(batch.logit_rows) == len(hidden) else hidden[:, 1] != NOT_FINITE
+        return Hidden(states=hidden[batch.logit_rows], rows=batch.logit_rows, is_finite=is_finite)
 
-    def logits(self, hidden: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def logits(self, hidden: Hidden, rows: np.ndarray) -> np.ndarray:
         self.max_logit_rows = max(self.max_logit_rows, len(rows))
-        out = np.stack([logits_of_hash(int(value)) for value, _ in hidden[rows]])
-        for place, (_, token) in enumerate(hidden[rows]):
+        states = hidden.states[hidden.places(rows)]
+        out = np.stack([logits_of_hash(int(value)) for value, _ in states])
+        for place, (_, token) in enumerate(states):
             if token == NOT_FINITE or int(token) in self.poison:
                 out[place, 0] = np.nan
         return out

@@ -12,6 +12,7 @@ from octavo.kernels.ops import CacheHandle, ForwardBatch, IntArray, OpTable, Ten
 from octavo.layers.decoder_layer import DecoderLayer
 from octavo.layers.norm import RmsNorm
 from octavo.layers.step import StepContext
+from octavo.models.interface import Hidden
 from octavo.proto.kv import KvGroup
 
 
@@ -27,14 +28,22 @@ class Decoder:
     final_norm: RmsNorm
     head: Tensor
 
-    def forward(self, batch: ForwardBatch, cache: CacheHandle) -> Tensor:
-        """Hidden states [T, E] in the linear input dtype, final norm applied. Writes K and V of all T tokens."""
+    def forward(self, batch: ForwardBatch, cache: CacheHandle) -> Hidden:
+        """See Model.forward. Behind the last attention only the tokens whose logits are wanted go on."""
         step = StepContext(batch, cache)
         residual = self.ops.embedding(batch.tokens, self.embedding, scale=self.spec.embedding_scale)
-        for layer in self.layers:
+        for layer in self.layers[:-1]:
             residual = layer(residual, step)
-        return self.final_norm(residual)
+        last = self.layers[-1]
+        attended = last.attend(residual, step)
+        is_whole = len(batch.logit_rows) == len(batch.tokens)
+        residual = last.leave(attended, residual, None if is_whole else batch.logit_rows)
+        return Hidden(
+            states=self.final_norm(residual),
+            rows=batch.logit_rows,
+            is_finite=None if is_whole else self.ops.finite_rows(attended),
+        )
 
-    def logits(self, hidden: Tensor, rows: IntArray) -> Tensor:
-        """Rows `rows` [R] of hidden [T, E] -> [R, V] float32."""
-        return self.ops.logits(hidden, rows, self.head, softcap=self.spec.logit_softcap)
+    def logits(self, hidden: Hidden, rows: IntArray) -> Tensor:
+        """See Model.logits."""
+        return self.ops.logits(hidden.states, hidden.places(rows), self.head, softcap=self.spec.logit_softcap)

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from octavo.base.errors import InvariantError
-from octavo.kernels.ops import OpTable, Tensor
+from octavo.kernels.ops import OpTable
 from octavo.models.cost import CostModel, StepCost
-from octavo.models.interface import Model
+from octavo.models.interface import Hidden, Model
 from octavo.proto.kv import KvCacheSpec
 from octavo.proto.plan import StepPlan
 from octavo.proto.result import StepResult, StepTimings
@@ -117,8 +117,7 @@ class ModelRunner:
             draw = self._sampler.begin(batch, outcome)
             hidden = self._model.forward(batch.forward, self.cache)
             forward_s = perf_counter() - resolved
-            if len(draw) < batch.num_tokens:
-                self._check_hidden(batch, hidden, outcome.failed)
+            self._check_hidden(batch, hidden, outcome.failed)
             self._collect_prompt_logprobs(batch, hidden, outcome)
             self._sampler.finish(draw, lambda rows: self._model.logits(hidden, rows), outcome)
         sampled = perf_counter()
@@ -195,19 +194,18 @@ class ModelRunner:
 
     # ---- after the forward --------------------------------------------------------------------------------------
 
-    def _check_hidden(self, batch: StepBatch, hidden: Tensor, failed: dict[int, str]) -> None:
-        """Fail the sequences of which a hidden state is not finite: their K and V must never be published.
+    def _check_hidden(self, batch: StepBatch, hidden: Hidden, failed: dict[int, str]) -> None:
+        """Fail the sequences of which a token is not finite: their K and V must never be published.
 
-        A key or value that is not finite spoils the hidden state of its own position, since a token attends to itself.
-        Where every token is sampled from, the check of the logits says the same, and this one is left out.
+        A key or value that is not finite spoils what its own position finds, since a token attends to itself. Where
+        the logits of every token are looked at, their check says the same.
         """
-        finite = self._ops.finite_rows(hidden)
-        if finite.all():
+        if hidden.is_finite is None or hidden.is_finite.all():
             return
-        for seq in set(sequences_of(batch, np.flatnonzero(~finite)).tolist()):
+        for seq in set(sequences_of(batch, np.flatnonzero(~hidden.is_finite)).tolist()):
             failed[int(batch.entries.indices[seq])] = "the model's hidden states are not finite"
 
-    def _collect_prompt_logprobs(self, batch: StepBatch, hidden: Tensor, outcome: StepOutcome) -> None:
+    def _collect_prompt_logprobs(self, batch: StepBatch, hidden: Hidden, outcome: StepOutcome) -> None:
         found, wrong = self._prompts.compute(batch, lambda rows: self._model.logits(hidden, rows))
         outcome.prompt_logprobs.update(found)
         outcome.failed.update(wrong)
