@@ -8,6 +8,16 @@
 
 namespace octavo::OCTAVO_LEVEL {
 
+template <class Element, class Unit>
+static const Unit* keys_at(const row_block<Element>& b, const char* block, int64_t offset, int64_t kv_head) {
+    return reinterpret_cast<const Unit*>(block + kv_head * b.p.layout.k_head_bytes) + offset;
+}
+template <class Element, class Unit>
+static const Unit* values_at(const row_block<Element>& b, const char* block, int64_t offset, int64_t kv_head) {
+    return reinterpret_cast<const Unit*>(block + b.p.layout.k_bytes + kv_head * b.p.layout.v_head_bytes) +
+           offset / unit_of<Element>::kElements * b.p.layout.head_dim_padded;
+}
+
 // scores[r][key] = q . k
 template <class Element, int kRows, int kVectors>
 static void score(const row_block<Element>& b) {
@@ -17,14 +27,16 @@ static void score(const row_block<Element>& b) {
     for (int64_t stretch = b.first_stretch; stretch < b.last_stretch; ++stretch) {
         int64_t offset;
         const char* const block = b.block_of(stretch, offset);
-        const auto* const keys =
-            reinterpret_cast<const unit*>(block + b.tile.kv_head * b.p.layout.k_head_bytes) + offset;
+        const auto* const keys = keys_at<Element, unit>(b, block, offset, b.tile.kv_head);
+        const stretch_ahead next = find_ahead(b, stretch);
+        const auto* const ahead = next.block ? keys_at<Element, unit>(b, next.block, next.offset, next.kv_head) : keys;
         for (int64_t column = 0; column < b.stretch_size; column += kVectors * kLanes) {
             vf acc[kRows][kVectors];
             for (int r = 0; r < kRows; ++r) {
                 for (int v = 0; v < kVectors; ++v) acc[r][v] = broadcast(0.0f);
             }
-            multiply_tile<unit, kRows, kVectors, 1, kRows>(keys + column, b.p.layout.block_size, q, units, acc);
+            multiply_tile<unit, kRows, kVectors, 1, kRows, 0, true>(keys + column, b.p.layout.block_size, q, units, acc,
+                                                                    ahead + column);
             float* const out = b.space.scores + stretch * b.stretch_size + column;
             for (int r = 0; r < kRows; ++r) {
                 for (int v = 0; v < kVectors; ++v) store(out + r * kPartition + v * kLanes, acc[r][v]);
@@ -58,13 +70,15 @@ static void gather_values(const row_block<Element>& b) {
         for (int r = 0; r < kRows; ++r) acc[r][0] = acc[r][1] = broadcast(0.0f);
         for (int64_t stretch = b.first_stretch; stretch < b.last_stretch; ++stretch) {
             int64_t offset;
-            const char* const block = b.block_of(stretch, offset) + b.p.layout.k_bytes;
-            const auto* const values = reinterpret_cast<const unit*>(block + b.tile.kv_head * b.p.layout.v_head_bytes) +
-                                       offset / kElements * padded + column;
+            const char* const block = b.block_of(stretch, offset);
+            const auto* const values = values_at<Element, unit>(b, block, offset, b.tile.kv_head) + column;
+            const stretch_ahead next = find_ahead(b, stretch);
+            const auto* const ahead =
+                next.block ? values_at<Element, unit>(b, next.block, next.offset, next.kv_head) + column : values;
             const unit* const x = weights + stretch * (b.stretch_size / kElements);
             const int64_t keys = min_of(b.stretch_size, b.num_keys - stretch * b.stretch_size);
             const int64_t whole = keys / kElements;
-            multiply_tile<unit, kRows, 2, kRowStride, 1>(values, padded, x, whole, acc);
+            multiply_tile<unit, kRows, 2, kRowStride, 1, 0, true>(values, padded, x, whole, acc, ahead);
             if (keys % kElements != 0) add_last_key<kRows, kRowStride>(values + whole * padded, x + whole, acc);
         }
         for (int r = 0; r < kRows; ++r) {

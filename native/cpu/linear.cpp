@@ -13,16 +13,13 @@ namespace octavo::OCTAVO_LEVEL {
 
 // 8 KB ahead: with two threads the best of 0 to 16 KB on Zen 4, by little (docs/log.md).
 constexpr int kPrefetchUnits = 2048;
-constexpr int64_t kUnitsAhead = 64 / static_cast<int64_t>(sizeof(int32_t));  // a line of memory
-constexpr int64_t kPassesAhead = kPanelColumns / kUnitsAhead;
 
-// `ahead`: the panel that is multiplied next, of which each pass over this one asks the memory for a part.
+// `ahead`: the panel that is multiplied next, if the memory is to be asked for it, else the same.
 template <class Unit>
 struct panel_job {
     const Unit* w;
     const Unit* x;
     const Unit* ahead;
-    int64_t ahead_step;  // 0: nothing is left to ask for
     int64_t units, first_row, first_column;
 };
 
@@ -38,10 +35,8 @@ static void multiply_panel(const linear_params& p, const panel_job<typename unit
         for (int r = 0; r < kRows; ++r) {
             for (int v = 0; v < kVectors; ++v) acc[r][v] = broadcast(0.0f);
         }
-        const bool is_first = column == 0;
         multiply_tile<unit, kRows, kVectors, 1, kRows, kRows == 1 ? kPrefetchUnits : 0, (kRows > 1)>(
-            job.w + column, kPanelColumns, job.x, job.units, acc, is_first ? job.ahead : job.w,
-            is_first ? job.ahead_step : 0);
+            job.w + column, kPanelColumns, job.x, job.units, acc, job.ahead + column);
         if (is_plain) {
             float* const out = static_cast<float*>(p.out) + job.first_row * p.n + job.first_column + column;
             for (int r = 0; r < kRows; ++r) {
@@ -76,18 +71,14 @@ void linear(const linear_params& p, int64_t unit) {
     const linear_unit work = unit_of_product(p, unit);
     for (int64_t panel = work.first_panel; panel < work.last_panel; ++panel) {
         const auto* const w = static_cast<const scalar*>(p.panels) + panel * units * kPanelColumns;
-        const scalar* const next = w + units * kPanelColumns;
-        const bool has_next = panel + 1 < work.last_panel && work.last_block - work.first_block > 1;
+        // Asked for in the first of several passes, so that the next panel is in the second cache when its turn comes.
+        const bool asks = panel + 1 < work.last_panel && work.last_block - work.first_block > 1;
         for (int64_t block = work.first_block; block < work.last_block; ++block) {
             const int64_t row = block_start(p.rows, p.num_blocks, block);
             const int64_t count = block_start(p.rows, p.num_blocks, block + 1) - row;
             const auto* const x = static_cast<const scalar*>(p.x) + row * units;
-            // A pass asks for half a panel of the next: from its second pass on, the panel is in the second cache.
-            const int64_t pass = block - work.first_block;
-            const bool asks = has_next && pass < kPassesAhead;
-            const scalar* const ahead = asks ? next + pass * units * kUnitsAhead : w;
-            panel_by_rows<Element>::find(count)(
-                p, {w, x, ahead, asks ? kUnitsAhead : 0, units, row, panel * kPanelColumns});
+            const scalar* const ahead = asks && block == work.first_block ? w + units * kPanelColumns : w;
+            panel_by_rows<Element>::find(count)(p, {w, x, ahead, units, row, panel * kPanelColumns});
         }
     }
 }

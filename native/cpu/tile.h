@@ -43,12 +43,12 @@ static inline int32_t load_unit(const int32_t* p) {
 
 // acc[r][v] += w[step][v] * x[r][step] for `steps` units.
 // w: rows of columns, `w_stride` units apart. x: rows kRowStride units apart, steps kStepStride units apart.
-// kPrefetch: units of w to ask the memory for ahead of use; 0: none. kAhead: at each step `ahead` is asked for, a
-// line of memory that will be wanted soon, `ahead_step` units behind the one before.
+// kPrefetch: units of w to ask the memory for ahead of use; 0: none.
+// kAhead: `ahead` is a matrix like w that will be wanted soon; each step asks for the part of it that it reads of w.
 template <class Unit, int kRows, int kVectors, int kRowStride, int kStepStride, int kPrefetch = 0, bool kAhead = false>
 __attribute__((always_inline)) static inline void multiply_tile(const Unit* w, int64_t w_stride, const Unit* x,
                                                                 int64_t steps, vf (&acc)[kRows][kVectors],
-                                                                const Unit* ahead = nullptr, int64_t ahead_step = 0) {
+                                                                const Unit* ahead = nullptr) {
     for (int64_t step = 0; step < steps; ++step) {
         decltype(load(w)) columns[kVectors];
         for (int v = 0; v < kVectors; ++v) columns[v] = load(w + v * kLanes);
@@ -56,8 +56,9 @@ __attribute__((always_inline)) static inline void multiply_tile(const Unit* w, i
             for (int v = 0; v < kVectors * kLanes; v += 16) __builtin_prefetch(w + v + kPrefetch);
         }
         if constexpr (kAhead) {
-            __builtin_prefetch(ahead, 0, 2);
-            ahead += ahead_step;
+            // Into the second cache: the first is smaller than what lies between here and the use.
+            for (int v = 0; v < kVectors * kLanes; v += 16) __builtin_prefetch(ahead + v, 0, 2);
+            ahead += w_stride;
         }
         for (int r = 0; r < kRows; ++r) {
             const Unit value = load_unit(x + r * kRowStride);

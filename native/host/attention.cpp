@@ -78,7 +78,10 @@ tensor backend::paged_attention(const tensor& q, const step_batch& batch, const 
     const auto scratch_of = [&](int thread) { return scratch.get() + static_cast<size_t>(thread) * scratch_bytes; };
     const auto attend = kernels_.attend[index()];
     if (is_small || num_tiles >= kTilesPerThread * pool_.num_threads() || num_tiles == work.num_partitions) {
-        const int64_t tiles_per_unit = is_small ? num_tiles : 1;
+        // The heads of a sequence follow each other on one thread where that leaves enough units: their keys and values
+        // lie side by side, and each asks the memory for those of the next.
+        const bool has_many = num_tiles >= kTilesPerThread * pool_.num_threads() * options.num_kv_heads;
+        const int64_t tiles_per_unit = is_small ? num_tiles : has_many ? options.num_kv_heads : 1;
         pool_.run(ceil_div(num_tiles, std::max<int64_t>(1, tiles_per_unit)), [&](int64_t unit, int thread) {
             const int64_t last = std::min((unit + 1) * tiles_per_unit, num_tiles);
             for (int64_t i = unit * tiles_per_unit; i < last; ++i) {
