@@ -57,7 +57,7 @@ def check_expression(text: str, limits: GrammarLimits, pointer: str | None = Non
             )
     if groups:
         raise SpecError("invalid regex: a group is not closed", pointer)
-    return size + 1
+    return size
 
 
 def _refuse_constructs(text: str, pointer: str | None) -> None:

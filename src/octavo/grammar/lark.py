@@ -11,9 +11,9 @@ import re
 from typing import Final
 
 from llguidance import regex_to_lark
-from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from octavo.grammar.expression import check_expression
+from octavo.grammar.gbnf import gbnf_to_lark, is_gbnf
 from octavo.grammar.json_schema import prepare_schema
 from octavo.grammar.limits import GrammarLimits
 from octavo.grammar.problem import SpecError, shown
@@ -33,7 +33,6 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_GBNF_RULE: Final = re.compile(r"^\s*[A-Za-z_][\w-]*\s*::=", re.MULTILINE)
 _DIRECTIVES: Final = ("%json", "%regex", "%ignore", "%import", "%llguidance")
 _ATTRIBUTES: Final = ("capture", "lazy", "suffix")
 _RULE_HEAD: Final = re.compile(r"(?P<attributes>\s*\[[^\]\n]*\])?\s*(?:\.\d+\s*)?:(?![:=])")
@@ -43,11 +42,8 @@ _DECODER: Final = json.JSONDecoder()
 def prepare_grammar(text: str, limits: GrammarLimits) -> str:
     """The grammar in Lark. Raises SpecError."""
     _check_depth(text, limits)
-    if _GBNF_RULE.search(text):
-        try:
-            text = gbnf_to_lark(text)
-        except Exception as error:  # The converter raises bare Exception, IndexError and more for what it cannot read.
-            raise SpecError(f"cannot be read as GBNF: {error}") from error
+    if is_gbnf(text):
+        text = gbnf_to_lark(text)
     return _LarkCheck(text, limits).run()
 
 

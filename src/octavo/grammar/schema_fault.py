@@ -122,8 +122,8 @@ class FaultSearch:
 
 def _at(schema: Any, pointer: str) -> dict[str, Any]:
     """What a checked reference points to."""
-    for step in unquote(pointer).split("/")[1:]:
-        step = step.replace("~1", "/").replace("~0", "~")
+    for escaped in unquote(pointer).split("/")[1:]:
+        step = escaped.replace("~1", "/").replace("~0", "~")
         schema = schema[int(step)] if isinstance(schema, list) else schema[step]
     return schema if isinstance(schema, dict) else {}
 
