@@ -35,7 +35,8 @@ def taught(tmp_path_factory):
     folder = write_hf_folder(tmp_path_factory.mktemp("model") / "taught", replace(LLAMA, max_position=1024))
     config = json.loads((folder / "tokenizer_config.json").read_text())
     (folder / "tokenizer_config.json").write_text(json.dumps(config | {"chat_template": TAUGHT}))
-    options = ("--kernel-backend=reference", "--max-model-len=1024", "--num-gpu-blocks-override=256")
+    options = ("--kernel-backend=reference", "--max-model-len=1024", "--num-gpu-blocks-override=256",
+               '--structured-outputs-config={"disable_any_whitespace": true}')  # fmt: skip
     with LiveServer(folder, options, {}, tmp_path_factory.mktemp("server")) as running:
         yield running
 

@@ -97,7 +97,14 @@ async def prepare_turn(request: ChatCompletionRequest, service: Service, *, requ
     reasoning, tokenizer = plan.reasoning, service.engine.tokenizer
     make_counter = None
     if reasoning is not None and tokenizer is not None and state is not ReasoningState.OVER:
-        prepared = fit_reasoning(prepared, tokenizer, reasoning, state, request.thinking_token_budget)
+        prepared = fit_reasoning(
+            prepared,
+            tokenizer,
+            reasoning,
+            state,
+            request.thinking_token_budget,
+            constrains_reasoning=service.constrains_reasoning,
+        )
         make_counter = counter_factory(tokenizer, reasoning, state)
     last = talk.messages[-1]
     role = service.config.response_role if talk.options.add_generation_prompt else last["role"]
