@@ -43,7 +43,10 @@ def gbnf_to_lark(text: str) -> str:
             if kind == "name" and token not in rules:
                 raise SpecError(f"rule {shown(name)} names {shown(token)}, which is no rule")
     terminals = _terminals(rules)
-    written = {name: f"T_{_letters(index)}" if name in terminals else f"r{index}" for index, name in enumerate(rules)}
+    written = {
+        name: re.sub(r"\W", "_", f"T_{name}_{index}".upper() if name in terminals else f"r_{name}_{index}".lower())
+        for index, name in enumerate(rules)
+    }
     written["root"] = "start"
     lines = []
     for name, body in rules.items():
@@ -147,13 +150,3 @@ def _terminals(rules: dict[str, list[tuple[str, str]]]) -> set[str]:
             if num_open[caller] == 0:
                 ready.append(caller)
     return terminals
-
-
-def _letters(number: int) -> str:
-    """A number in letters, since names of terminals are upper case throughout."""
-    letters = ""
-    while True:
-        number, digit = divmod(number, 26)
-        letters += chr(ord("A") + digit)
-        if number == 0:
-            return letters

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from octavo.grammar.expression import check_expression
 from octavo.grammar.limits import GrammarLimits
@@ -51,9 +51,17 @@ def inner_schemas(node: Mapping[str, Any], pointer: str) -> Iterator[tuple[str, 
             yield keyword, value, where
 
 
+class PreparedSchema(NamedTuple):
+    """A schema that was checked."""
+
+    schema: dict[str, Any]
+    multiple: int
+    """States of the automata that count out its multipleOf."""
+
+
 def prepare_schema(
     schema: object, limits: GrammarLimits, *, close_objects: bool = False, at: str = ""
-) -> dict[str, Any]:
+) -> PreparedSchema:
     """The schema in the form the library takes; `at` is where it stands in what the caller has. Raises SpecError.
 
     `close_objects`: objects that name properties and say nothing of others take no others.
@@ -62,7 +70,8 @@ def prepare_schema(
     from octavo.grammar.schema_refs import check_levels
 
     try:
-        copied = SchemaWalk(limits, close_objects=close_objects).copy(schema, "")
+        walk = SchemaWalk(limits, close_objects=close_objects)
+        copied = walk.copy(schema, "")
         if copied is False:
             raise SpecError("no value can satisfy false", "")
         checked = {} if copied is True else copied
@@ -70,7 +79,7 @@ def prepare_schema(
         check_levels(checked, limits)
     except SpecError as problem:
         raise SpecError(problem.problem, at + (problem.pointer or "")) from problem
-    return checked
+    return PreparedSchema(checked, walk.multiple)
 
 
 class SchemaWalk:
@@ -80,7 +89,8 @@ class SchemaWalk:
         self._limits = limits
         self._close_objects = close_objects
         self._num_nodes = 0
-        self._multiple = 1
+        self.multiple = 1
+        """Least common multiple of all multipleOf so far."""
 
     def copy(self, schema: object, pointer: str) -> Schema:
         """The schema in normal form. Raises SpecError."""
@@ -167,10 +177,10 @@ class SchemaWalk:
         digits = int(fraction * 10 ** max(0, len(str(fraction.denominator)) * 4))
         while digits % 10 == 0:
             digits //= 10
-        self._multiple = math.lcm(self._multiple, digits)
-        if self._multiple > self._limits.max_multiple:
+        self.multiple = math.lcm(self.multiple, digits)
+        if self.multiple > self._limits.max_multiple:
             raise SpecError(
-                f"the least common multiple of the digits of all multipleOf is {self._multiple}, at most "
+                f"the least common multiple of the digits of all multipleOf is {self.multiple}, at most "
                 f"{self._limits.max_multiple} can be enforced",
                 where,
             )

@@ -68,12 +68,13 @@ def test_digits_are_those_of_ascii():
         ("a{5}", 5),
         ("(ab){2,10}", 20),
         ("((ab){3}c){2}", 14),
-        ("[a-z]{4}|x", 5),
+        ("[a-z]{4}|x", 4),
+        ("(ab|c){3}d|e", 7),
         ("a*b+", 2),
         (r"\x{41}{3}", 3),
     ],
 )
-def test_the_size_counts_repetitions_written_out(pattern, size):
+def test_the_length_counts_repetitions_written_out(pattern, size):
     assert check_expression(pattern, LIMITS) == size
 
 

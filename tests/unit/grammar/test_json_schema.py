@@ -132,6 +132,13 @@ def test_caps_are_refused_with_their_place(schema, pointer):
     assert pointer_of(schema) == pointer
 
 
+def test_the_fault_is_found_in_a_large_schema():
+    inner = {f"q{j}": {"type": "array", "items": {"properties": {"x": {"pattern": f"^x{j}"}}}} for j in range(15)}
+    properties = {f"p{i}": {"type": "object", "properties": inner} for i in range(60)}
+    properties["p30"] = {"items": {"oneOf": [{}, {}]}}
+    assert pointer_of({"type": "object", "properties": properties}) == "/properties/p30/items/oneOf"
+
+
 def test_deep_json_is_refused():
     assert "deeper than 100" in str(_refused({"const": _nested(101)}))
 

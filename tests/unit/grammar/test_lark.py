@@ -56,7 +56,7 @@ def test_schemas_inside_are_checked_and_followed():
             "\n".join(f'r{i} ::= r{i + 1} "a"' for i in range(4000)) + '\nr4000 ::= "a"\nroot ::= r0',
             "more than 500 rules",
         ),
-        ("start: " + " | ".join(f'"w{i}"' for i in range(6000)), "alternatives"),
+        ("start: " + " | ".join(f'"w{i}"' for i in range(6000)), "alternatives; write them as a terminal"),
         ('start: A\nA: B{1000}\nB: C{1000}\nC: "a"{1000}', "written out"),
         ('start: A\nA: "b" A', "leads to itself"),
         ("start: /(?=a)b/", "look-ahead"),
@@ -80,6 +80,11 @@ def test_what_cannot_be_followed_is_refused(grammar, words):
         compiled(grammar=grammar)
     assert caught.value.parameter == "structured_outputs.grammar"
     assert len(str(caught.value)) < 600
+
+
+def test_a_terminal_may_have_thousands_of_alternatives():
+    grammar = compiled(grammar="start: T\nT: " + " | ".join(f'"w{i}"' for i in range(4000)))
+    assert takes(grammar, "w3999")
 
 
 def test_errors_do_not_list_the_tokenizer_s_tokens():
