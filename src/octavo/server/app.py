@@ -23,6 +23,7 @@ from octavo.server.cycle import ClientDisconnectedError, Scope
 from octavo.server.errors import ApiError, as_api_error, unavailable
 from octavo.server.exchange import Exchange
 from octavo.server.openapi import render_docs, render_openapi
+from octavo.server.responses import endpoint as responses
 from octavo.server.service import Service
 
 access_log = get_logger("octavo.server.access")
@@ -31,6 +32,7 @@ Endpoint = Callable[[Exchange, Service], Awaitable[None]]
 LOADING_RETRY_AFTER_S = 2
 CLIENT_GONE = 499
 _MODELS = "/v1/models/"
+_RESPONSES = "/v1/responses/"
 
 
 class Observer(Protocol):
@@ -59,6 +61,7 @@ class App:
         routes: dict[str, dict[str, Endpoint]] = {
             "/v1/completions": {"POST": completions.serve},
             "/v1/chat/completions": {"POST": chat.serve},
+            "/v1/responses": {"POST": responses.serve},
             "/v1/models": {"GET": models.list_models},
             "/tokenize": {"POST": tokenize.tokenize},
             "/detokenize": {"POST": tokenize.detokenize},
@@ -137,6 +140,9 @@ class App:
             self._check_method(method, {"GET"})
             await models.show_model(exchange, self._ready_service(), unquote(path[len(_MODELS) :]))
             return
+        if path.startswith(_RESPONSES) and (allowed := responses.methods_of_stored(path[len(_RESPONSES) :])):
+            self._check_method(method, allowed)
+            raise responses.nothing_stored()
         if path in self._routes:
             self._check_method(method, self._routes[path])
             await self._routes[path][method](exchange, self._ready_service())

@@ -14,6 +14,8 @@ from octavo.server.api.chat_types import ChatCompletionRequest, ChatCompletionRe
 from octavo.server.api.completion_types import CompletionRequest, CompletionResponse
 from octavo.server.errors import ErrorResponse
 from octavo.server.models import ModelCard, ModelList
+from octavo.server.responses.items import Response
+from octavo.server.responses.request import ResponsesRequest
 from octavo.server.tokenize import DetokenizeRequest, DetokenizeResponse, TokenizeRequest, TokenizeResponse
 
 
@@ -31,6 +33,7 @@ class Described:
 ENDPOINTS: Sequence[Described] = (
     Described("POST", "/v1/chat/completions", "Answer a conversation", ChatCompletionRequest, ChatCompletionResponse),
     Described("POST", "/v1/completions", "Continue prompts", CompletionRequest, CompletionResponse),
+    Described("POST", "/v1/responses", "Answer items of a conversation", ResponsesRequest, Response),
     Described("GET", "/v1/models", "Names the model is served under", None, ModelList),
     Described("GET", "/v1/models/{id}", "One of them", None, ModelCard),
     Described("POST", "/tokenize", "Text or messages to token ids", TokenizeRequest, TokenizeResponse),
