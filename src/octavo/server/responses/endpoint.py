@@ -34,7 +34,7 @@ async def serve(exchange: Exchange, service: Service) -> None:
         if request.stream:
             await stream_response(exchange, service, request, turn)
         else:
-            await exchange.reply_json(await _answer(exchange, service, request, turn))
+            await exchange.reply_json(await answer_whole(exchange, service, request, turn))
 
 
 def methods_of_stored(path: str) -> tuple[str, ...]:
@@ -60,7 +60,8 @@ async def _prepare(request: ResponsesRequest, service: Service, request_id: str,
     return turn
 
 
-async def _answer(exchange: Exchange, service: Service, request: ResponsesRequest, turn: Turn) -> Response:
+async def answer_whole(exchange: Exchange, service: Service, request: ResponsesRequest, turn: Turn) -> Response:
+    """What is answered without streaming. Raises ApiError when the request fails."""
     answer = Answer(request, turn, _ignore, service.now_s())
     async with contextlib.aclosing(follow_turn(service, turn)) as updates:
         async for update in updates:
