@@ -56,14 +56,17 @@ _NO_PLACE = ("echo", "prompt_logprobs", "logprob_token_ids", "return_token_ids")
 """Reports that an answer of this API has no field for."""
 _SET_HERE = {"n", "stream_options", "request_id", *_NAMED_OTHERWISE, *_NO_PLACE}
 _PASSED = tuple(name for name in SamplingFields.__struct_fields__ if name not in _SET_HERE)
-_ERROR_NAMES = {
-    "response_format": "text.format",
-    "messages": "input",
-    "reasoning_effort": "reasoning",
-    "max_tokens": "max_output_tokens",
-    "max_completion_tokens": "max_output_tokens",
+_RENAMED = {
+    "response_format": (
+        "text.format",
+        {"response_format.json_schema.schema": "text.format.schema", "response_format": "text.format"},
+    ),
+    "messages": ("input", {"messages": "input"}),
+    "reasoning_effort": ("reasoning", {"reasoning_effort": "reasoning.effort"}),
+    "max_tokens": ("max_output_tokens", {"max_tokens": "max_output_tokens"}),
+    "max_completion_tokens": ("max_output_tokens", {"max_completion_tokens": "max_output_tokens"}),
 }
-_SCHEMA_PATHS = (("response_format.json_schema.schema", "text.format.schema"), ("response_format", "text.format"))
+"""Field that an error of the chat API names -> (field here, how messages begin there -> here)."""
 
 
 def to_chat_request(request: ResponsesRequest, max_messages: int) -> ChatCompletionRequest:
@@ -104,17 +107,15 @@ def in_own_names() -> Iterator[None]:
 
 
 def _renamed(error: ApiError) -> ApiError:
-    if error.param not in _ERROR_NAMES:
+    if error.param not in _RENAMED:
         return error
+    param, beginnings = _RENAMED[error.param]
     message = error.message
-    paths = _SCHEMA_PATHS if error.param == "response_format" else ((error.param, _ERROR_NAMES[error.param]),)
-    for theirs, ours in paths:
+    for theirs, ours in beginnings.items():
         if message.startswith(theirs):
             message = ours + message.removeprefix(theirs)
             break
-    renamed = ApiError(error.status, error.code, message, param=_ERROR_NAMES[error.param])
-    renamed.headers = error.headers
-    return renamed
+    return ApiError(error.status, error.code, message, param=param, headers=error.headers)
 
 
 def _check_refused(request: ResponsesRequest) -> None:
