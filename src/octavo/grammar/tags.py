@@ -78,10 +78,11 @@ class _TagWriter:
     def _format(self, node: object, at: str) -> str:
         if not isinstance(node, dict):
             raise SpecError("must be an object with a type", at)
-        writer = self._writers.get(node.get("type", ""))
+        kind = node.get("type")
+        writer = self._writers.get(kind) if isinstance(kind, str) else None
         if writer is None:
             raise SpecError(
-                f"the format {shown(node.get('type'))} is not supported; these are: {', '.join(self._writers)}",
+                f"the format {shown(kind)} is not supported; these are: {', '.join(self._writers)}",
                 child(at, "type"),
             )
         return writer(node, at)
