@@ -2,7 +2,7 @@
 
 Owns: the walk over a schema: keywords, their values, counts; the normal form given to the library.
 Does not own: references and depth through them (schema_refs.py), the fault in what only the library refuses
-(schema_fault.py).
+(schema_fault.py); prepared_schema.py does both checks.
 Invariants: nothing is fetched; the caller's value is not changed; a keyword the library does not enforce is refused.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from octavo.grammar.expression import check_expression
 from octavo.grammar.limits import GrammarLimits
@@ -49,37 +49,6 @@ def inner_schemas(node: Mapping[str, Any], pointer: str) -> Iterator[tuple[str, 
             yield from ((keyword, inner, child(where, index)) for index, inner in enumerate(value))
         elif keyword in _SCHEMAS:
             yield keyword, value, where
-
-
-class PreparedSchema(NamedTuple):
-    """A schema that was checked."""
-
-    schema: dict[str, Any]
-    multiple: int
-    """States of the automata that count out its multipleOf."""
-
-
-def prepare_schema(
-    schema: object, limits: GrammarLimits, *, close_objects: bool = False, at: str = ""
-) -> PreparedSchema:
-    """The schema in the form the library takes; `at` is where it stands in what the caller has. Raises SpecError.
-
-    `close_objects`: objects that name properties and say nothing of others take no others.
-    """
-    # The references of a schema are a matter of their own, but none may reach the library unchecked.
-    from octavo.grammar.schema_refs import check_levels
-
-    try:
-        walk = SchemaWalk(limits, close_objects=close_objects)
-        copied = walk.copy(schema, "")
-        if copied is False:
-            raise SpecError("no value can satisfy false", "")
-        checked = {} if copied is True else copied
-        assert isinstance(checked, dict)
-        check_levels(checked, limits)
-    except SpecError as problem:
-        raise SpecError(problem.problem, at + (problem.pointer or "")) from problem
-    return PreparedSchema(checked, walk.multiple)
 
 
 class SchemaWalk:

@@ -14,8 +14,8 @@ from llguidance import regex_to_lark
 
 from octavo.grammar.expression import LongestWay, check_expression
 from octavo.grammar.gbnf import gbnf_to_lark, is_gbnf
-from octavo.grammar.json_schema import prepare_schema
 from octavo.grammar.limits import GrammarLimits
+from octavo.grammar.prepared_schema import prepare_schema
 from octavo.grammar.problem import SpecError, shown
 
 _TOKEN: Final = re.compile(

@@ -20,10 +20,10 @@ from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from octavo.base.errors import LoadError
 from octavo.grammar.expression import check_expression
-from octavo.grammar.json_schema import prepare_schema
 from octavo.grammar.lark import expression_literal, literal, prepare_grammar
 from octavo.grammar.limits import GrammarLimits
 from octavo.grammar.matcher import LlguidanceMatcher, is_panic
+from octavo.grammar.prepared_schema import prepare_schema
 from octavo.grammar.problem import SpecError, as_validation_error, child
 from octavo.grammar.schema_fault import FaultSearch, explain
 from octavo.grammar.tags import tags_to_lark

@@ -3,8 +3,8 @@ from fakes.grammar_tokenizer import make_test_backend
 from fakes.matching import compiled, takes
 
 from octavo.base.errors import ValidationError
-from octavo.grammar.json_schema import prepare_schema
 from octavo.grammar.limits import GrammarLimits
+from octavo.grammar.prepared_schema import prepare_schema
 from octavo.grammar.problem import SpecError
 
 LIMITS = GrammarLimits()

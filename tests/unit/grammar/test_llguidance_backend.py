@@ -168,7 +168,7 @@ def test_forced_tokens_agree_with_the_masks_of_a_real_tokenizer(smollm2_path):
 
     with open_checkpoint(smollm2_path) as checkpoint:
         tokenizer, width = checkpoint.load_tokenizer(), checkpoint.spec.vocab_size
-    backend = make_backend("auto", tokenizer._backend.to_str(), width, [tokenizer.eos_token_id])
+    backend = make_backend("auto", tokenizer.to_json(), width, [tokenizer.eos_token_id])
     schema = {
         "type": "object",
         "properties": {"temperature": {"enum": ["celsius", "fahrenheit"]}, "longitude": {"type": "integer"}},
