@@ -33,7 +33,7 @@ from octavo.server.server import EXIT_ENGINE_DEAD, FLUSH_TIMEOUT_S, SIGNALS, Soc
 
 logger = get_logger(__name__)
 
-ENGINE_STOP_TIMEOUT_S = 10.0
+ENGINE_STOP_TIMEOUT_S = 5.0
 
 
 class FrontEnd:

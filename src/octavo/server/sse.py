@@ -56,7 +56,8 @@ class EventWriter:
 
     async def write(self, data: bytes) -> None:
         """Send; the first call starts the answer."""
-        await self._exchange.start_stream()
+        if self._exchange.status is None:
+            await self._exchange.start_stream()
         self._last_s = time.monotonic()
         await self._exchange.write(data)
 

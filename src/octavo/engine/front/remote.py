@@ -85,12 +85,10 @@ class EngineSocket:
 
     def _read(self) -> None:
         for _ in range(MAX_MESSAGES_PER_TURN):
-            if not self._is_open:
+            # Asked before, since an exception for nothing to read costs as much as reading.
+            if not self._is_open or not self._socket.getsockopt(zmq.EVENTS) & zmq.POLLIN:
                 return
-            try:
-                frame = self._socket.recv(zmq.NOBLOCK)
-            except zmq.Again:
-                return
+            frame = self._socket.recv(zmq.NOBLOCK)
             try:
                 message = self._engine_codec.decode(frame)
             except ProtocolError as error:
