@@ -1,6 +1,7 @@
 """From the items of a request to messages of a conversation.
 
 Owns: which items there are, and how those of one turn of the model (reasoning, text, calls) become one message.
+Developers' messages become the system's, which every template knows, and those that follow each other become one.
 Does not own: roles of templates, contents beyond text (server/messages.py).   Names errors after input[i].
 """
 
@@ -24,24 +25,24 @@ def read_input(given: str | list[Item], instructions: str | None, max_items: int
     """Messages of a chat request. Raises ApiError with param "input"."""
     reader = _ItemReader()
     if instructions is not None:
-        reader.messages.append({"role": "system", "content": instructions})
-    if isinstance(given, str):
-        reader.messages.append({"role": "user", "content": given})
-        return reader.messages
-    if not given:
+        reader.instruct(instructions)
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    if not items:
         _refuse("input: is empty; give a text or at least one item")
-    if len(given) > max_items:
-        _refuse(f"input[{max_items}]: {len(given)} items, at most {max_items} are taken")
-    for index, item in enumerate(given):
+    if len(items) > max_items:
+        _refuse(f"input[{max_items}]: {len(items)} items, at most {max_items} are taken")
+    for index, item in enumerate(items):
         reader.take(item, f"input[{index}]")
-    return reader.messages
+    return reader.end()
 
 
 class _ItemReader:
     """Reads items in their order."""
 
     def __init__(self) -> None:
-        self.messages: list[Message] = []
+        self._messages: list[Message] = []
+        self._instructions: list[str] = []
+        """Those that nothing else has followed yet."""
         self._turn: Message | None = None
         """What the model said last, as long as nobody else spoke."""
         self._stage = 0
@@ -63,6 +64,16 @@ class _ItemReader:
             _refuse(f"{where}.type={_short(kind)}: is not supported; items may be {known}")
         read(item, where)
 
+    def instruct(self, content: str) -> None:
+        """Instructions of the system or the developer. Few templates take two such messages."""
+        self._turn = None
+        self._instructions.append(content)
+
+    def end(self) -> list[Message]:
+        """All messages."""
+        self._end_instructions()
+        return self._messages
+
     def _message(self, item: Item, where: str) -> None:
         role = item.get("role")
         if not isinstance(role, str) or role not in _ROLES:
@@ -70,8 +81,10 @@ class _ItemReader:
         content = _read_texts(item.get("content"), f"{where}.content")
         if role == "assistant":
             self._said(_CONTENT)["content"] = content
+        elif role == "user":
+            self._other({"role": "user", "content": content})
         else:
-            self._other({"role": role, "content": content})
+            self.instruct(content)
 
     def _reasoning(self, item: Item, where: str) -> None:
         for name, kind in (("content", "reasoning_text"), ("summary", "summary_text")):
@@ -103,13 +116,22 @@ class _ItemReader:
         stage = _ORDER[part]
         if self._turn is None or stage < self._stage or (stage == self._stage and part != _CALLS):
             self._turn = {"role": "assistant", "content": None}
-            self.messages.append(self._turn)
+            self._append(self._turn)
         self._stage = stage
         return self._turn
 
     def _other(self, message: Message) -> None:
         self._turn = None
-        self.messages.append(message)
+        self._append(message)
+
+    def _append(self, message: Message) -> None:
+        self._end_instructions()
+        self._messages.append(message)
+
+    def _end_instructions(self) -> None:
+        if self._instructions:
+            self._messages.append({"role": "system", "content": "\n\n".join(self._instructions)})
+            self._instructions = []
 
 
 def _read_texts(content: object, where: str) -> str:

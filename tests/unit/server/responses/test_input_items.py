@@ -28,9 +28,15 @@ def test_a_text_is_a_users_message_behind_the_instructions():
 
 def test_parts_of_a_message_are_joined():
     parts = [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}]
-    assert read_input([{"type": "message", "role": "developer", "content": parts}], None, 10) == [
-        {"role": "developer", "content": "a\nb"}
+    assert read_input([{"type": "message", "role": "user", "content": parts}], None, 10) == [
+        {"role": "user", "content": "a\nb"}
     ]
+
+
+def test_instructions_of_all_kinds_that_follow_each_other_are_one_message():
+    items = [{"role": "developer", "content": "b"}, {"role": "system", "content": "c"}, USER]
+    assert read_input(items, "a", 10) == [{"role": "system", "content": "a\n\nb\n\nc"}, USER]
+    assert [message["role"] for message in read_input([*items, *items], None, 10)] == ["system", "user"] * 2
 
 
 def test_one_turn_of_the_model_is_one_message():
