@@ -200,13 +200,29 @@ def test_the_client_reads_an_answer_and_its_stream(client):
     assert (whole.object, whole.model, whole.metadata, whole.store) == ("response", "tiny", {"a": "b"}, False)
     assert whole.id.startswith("resp_")
     assert whole.usage.total_tokens == whole.usage.input_tokens + whole.usage.output_tokens
-    openai.types.responses.Response.model_validate(whole.model_dump())
     text = ""
     for event in client.responses.create(**fields, stream=True):
         text += event.delta if event.type == "response.output_text.delta" else ""
     assert text == whole.output_text != ""
     assert event.type in ("response.incomplete", "response.completed")
     assert event.response.output_text == text
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"max_output_tokens": 9, "temperature": 0, **LOGPROBS, **OVER},
+        {"max_output_tokens": 9, "ignore_eos": True, "reasoning": {"effort": "low", "summary": "auto"}, **THINKING},
+        {"tools": TOOLS, "tool_choice": NAMED, "text": {"verbosity": "low"}, "service_tier": "auto", **OVER},
+        {"tools": TOOLS, "tool_choice": ALLOWED, "max_output_tokens": 9, "truncation": "auto", **OVER},
+    ],
+    ids=["text", "reasoning", "call", "cut"],
+)
+def test_answers_and_events_are_of_the_official_types(taught, fields):
+    openai.types.responses.Response.model_validate(ask(taught, **fields).json)
+    kinds = pydantic.TypeAdapter(openai.types.responses.ResponseStreamEvent)
+    events = read_events(ask(taught, stream=True, **fields).body)
+    assert [kinds.validate_python(event).type for event in events] == [event["type"] for event in events]
 
 
 def test_the_client_parses_what_has_a_schema(taught_client, no_blanks):
