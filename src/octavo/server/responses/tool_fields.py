@@ -41,14 +41,15 @@ def _allowed(tools: list[dict[str, Any]], choice: dict[str, Any]) -> tuple[list[
         raise invalid_value(f'tool_choice.mode={str(mode)[:40]!r}: must be "auto" or "required"', "tool_choice")
     if not isinstance(listed, list) or not listed:
         raise invalid_value("tool_choice.tools: must be a list of at least one tool", "tool_choice")
-    by_name = {tool["function"].get("name"): tool for tool in tools}
-    wanted = []
+    names = [tool["function"].get("name") for tool in tools]
+    known = {name for name in names if isinstance(name, str)}
+    wanted = set()
     for index, item in enumerate(listed):
         name = item.get("name") if isinstance(item, dict) and item.get("type") == "function" else None
-        if not isinstance(name, str) or name not in by_name:
+        if not isinstance(name, str) or name not in known:
             raise invalid_value(f"tool_choice.tools[{index}]: is none of the functions in tools", "tool_choice")
-        wanted.append(name)
-    return [tool for name, tool in by_name.items() if name in wanted], mode
+        wanted.add(name)
+    return [tool for tool, name in zip(tools, names, strict=True) if isinstance(name, str) and name in wanted], mode
 
 
 def _unsupported(message: str, param: str) -> ApiError:

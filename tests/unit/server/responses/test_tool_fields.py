@@ -46,6 +46,7 @@ def test_only_allowed_tools_are_left_in_the_order_of_tools(mode):
         ([F], allowed("auto", "g"), "tool_choice"),
         ([F], allowed("auto", "f") | {"tools": ["f"]}, "tool_choice"),
         ([F], allowed("auto", "f") | {"tools": [{"type": "function", "name": ["f"]}]}, "tool_choice"),
+        ([F, {"type": "function", "name": ["g"]}], allowed("auto", "g"), "tool_choice"),
         (None, allowed("auto", "f"), "tool_choice"),
     ],
 )
