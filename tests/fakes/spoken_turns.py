@@ -27,6 +27,7 @@ class FakeEngine:
 
     def __init__(self, texts, size, reason="stop"):
         self.texts, self.size, self.reason = texts, size, reason
+        self.stop_reason = None
         self.num_left = 0
 
     def open(self, request):
@@ -50,6 +51,7 @@ class FakeEngine:
                             token_ids=ids,
                             logprobs=[{i: Logprob(-1.0, 1)} for i in ids],
                             finish_reason=self.reason if is_last else None,
+                            stop_reason=self.stop_reason if is_last else None,
                         )
                     )
             yield RequestOutput(

@@ -29,13 +29,18 @@ async def serve(exchange: Exchange, service: Service) -> None:
     async with exchange.ends_with_client(), service.counted():
         turn = await prepare_turn(to_chat(request), service, request_id=request_id, model=model, cuts_max_tokens=True)
         note_request(exchange, service, [turn.prepared])
-        if request.stream:
-            await stream_message(exchange, service, turn)
-        else:
-            await exchange.reply_json(await _answer(exchange, service, turn))
+        await answer_message(exchange, service, turn)
 
 
-async def _answer(exchange: Exchange, service: Service, turn: Turn) -> Message:
+async def answer_message(exchange: Exchange, service: Service, turn: Turn) -> None:
+    """Run a turn and send what comes of it, streamed or not. Raises ApiError when it fails before that."""
+    if turn.request.stream:
+        await stream_message(exchange, service, turn)
+    else:
+        await exchange.reply_json(await _whole(exchange, service, turn))
+
+
+async def _whole(exchange: Exchange, service: Service, turn: Turn) -> Message:
     writer, events = BlockWriter(), list[BlockEvent]()
     last = None
     async with contextlib.aclosing(follow_turn(service, turn)) as updates:

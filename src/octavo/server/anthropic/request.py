@@ -119,7 +119,7 @@ def _set_tools(chat: ChatCompletionRequest, tools: list[ToolDefinition], choice:
     if choice.type != "tool":
         chat.tool_choice = _CHOICES[choice.type]
     elif choice.name is None or choice.name not in {tool.name for tool in tools}:
-        raise invalid_value(f"tool_choice.name={str(choice.name)[:70]!r}: must be one of the tools", "tool_choice")
+        raise invalid_value(f"tool_choice.name={(choice.name or '')[:70]!r}: must be one of the tools", "tool_choice")
     else:
         chat.tool_choice = {"type": "function", "function": {"name": choice.name}}
     if choice.disable_parallel_tool_use:
