@@ -12,48 +12,43 @@ Status = Literal["in_progress", "completed", "incomplete"]
 ResponseStatus = Literal["in_progress", "completed", "incomplete", "failed"]
 
 
-class OutputText(msgspec.Struct, kw_only=True):
+class OutputText(msgspec.Struct, kw_only=True, tag_field="type", tag="output_text"):
     """Text for the reader. `logprobs`: of its tokens, where they were asked for."""
 
-    type: Literal["output_text"] = "output_text"
     text: str
     annotations: list[Any] = []
     logprobs: list[TokenLogprob] = []
 
 
-class ReasoningText(msgspec.Struct, kw_only=True):
+class ReasoningText(msgspec.Struct, kw_only=True, tag_field="type", tag="reasoning_text"):
     """Text that the model thought."""
 
-    type: Literal["reasoning_text"] = "reasoning_text"
     text: str
 
 
-class MessageItem(msgspec.Struct, kw_only=True):
+class MessageItem(msgspec.Struct, kw_only=True, tag_field="type", tag="message"):
     """What the model said between two items of another kind."""
 
     id: str
-    type: Literal["message"] = "message"
     status: Status = "in_progress"
     role: Literal["assistant"] = "assistant"
     content: list[OutputText] = []
 
 
-class ReasoningItem(msgspec.Struct, kw_only=True):
+class ReasoningItem(msgspec.Struct, kw_only=True, tag_field="type", tag="reasoning"):
     """What the model thought: in clear, never summarized."""
 
     id: str
-    type: Literal["reasoning"] = "reasoning"
     status: Status = "in_progress"
     summary: list[Any] = []
     content: list[ReasoningText] = []
     encrypted_content: None = None
 
 
-class FunctionCallItem(msgspec.Struct, kw_only=True):
+class FunctionCallItem(msgspec.Struct, kw_only=True, tag_field="type", tag="function_call"):
     """One call. `arguments`: as the model wrote them, JSON unless the item is incomplete."""
 
     id: str
-    type: Literal["function_call"] = "function_call"
     status: Status = "in_progress"
     call_id: str
     name: str
