@@ -80,6 +80,19 @@ def test_a_named_tool_is_called_and_the_reason_is_stop(taught, server):
         jsonschema.validate(json.loads(call["function"]["arguments"]), PARAMETERS)
 
 
+def test_of_tools_that_are_allowed_only_one_of_those_is_called(taught):
+    allowed = {"mode": "required", "tools": [{"type": "function", "function": {"name": "weather"}}]}
+    choice = {"type": "allowed_tools", "allowed_tools": allowed}
+    fields = {"tools": [CLOCK, WEATHER], "tool_choice": choice, "parallel_tool_calls": False}
+    answer = ask(taught, n=4, **fields, **without_blanks(taught)).json
+    ended = [as_said(one) for one in answer["choices"] if one["finish_reason"] != "length"]
+    assert ended
+    assert {one["finish_reason"] for one in ended} == {"tool_calls"}
+    assert {call["name"] for one in ended for call in one["calls"]} == {"weather"}
+    alone = ask(taught, **(fields | {"tools": [WEATHER]}), **without_blanks(taught)).json
+    assert answer["usage"]["prompt_tokens"] == alone["usage"]["prompt_tokens"]
+
+
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("choice", ["required", NAMED])
 def test_a_call_that_is_cut_is_no_error(taught, choice, stream):
