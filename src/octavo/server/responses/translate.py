@@ -16,7 +16,7 @@ from octavo.server.api.sampling_fields import SamplingFields
 from octavo.server.errors import ApiError, as_api_error, invalid_value
 from octavo.server.responses.input_items import read_input
 from octavo.server.responses.request import ResponsesRequest
-from octavo.server.responses.tool_fields import read_tool_fields
+from octavo.server.responses.tool_fields import nest_tools
 
 LOGPROBS = "message.output_text.logprobs"
 _ENCRYPTED = "reasoning.encrypted_content"
@@ -73,7 +73,6 @@ def to_chat_request(request: ResponsesRequest, max_messages: int) -> ChatComplet
     """Raises ApiError naming the field of this API."""
     _check_refused(request)
     _check_metadata(request.metadata)
-    tools, tool_choice = read_tool_fields(request.tools, request.tool_choice)
     values: dict[str, Any] = {name: getattr(request, name) for name in _PASSED}
     if request.truncation == "auto":
         if request.truncate_prompt_tokens is not None:
@@ -85,8 +84,8 @@ def to_chat_request(request: ResponsesRequest, max_messages: int) -> ChatComplet
         messages=read_input(request.input, request.instructions, max_messages),
         max_completion_tokens=request.max_output_tokens,
         response_format=_read_format(request),
-        tools=tools,
-        tool_choice=tool_choice,
+        tools=nest_tools(request.tools),
+        tool_choice=request.tool_choice,
         parallel_tool_calls=request.parallel_tool_calls,
         reasoning_effort=request.reasoning.effort if request.reasoning else None,
         include_reasoning=request.include_reasoning,
