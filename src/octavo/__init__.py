@@ -17,6 +17,7 @@ _MODULES = {
     "EngineArgs": "octavo.engine.args",
     "SamplingParams": "octavo.proto.sampling",
     "RequestOutputKind": "octavo.proto.sampling",
+    "StructuredOutputsParams": "octavo.proto.sampling",
     "TextPrompt": "octavo.engine.input.prompts",
     "TokensPrompt": "octavo.engine.input.prompts",
     "RequestOutput": "octavo.outputs",
@@ -49,6 +50,7 @@ __all__ = [
     "RequestOutput",
     "RequestOutputKind",
     "SamplingParams",
+    "StructuredOutputsParams",
     "TextPrompt",
     "TokensPrompt",
     "ValidationError",
@@ -71,7 +73,7 @@ if TYPE_CHECKING:
     from octavo.engine.input.prompts import TextPrompt, TokensPrompt
     from octavo.llm import LLM
     from octavo.outputs import CompletionOutput, Logprob, RequestMetrics, RequestOutput
-    from octavo.proto.sampling import RequestOutputKind, SamplingParams
+    from octavo.proto.sampling import RequestOutputKind, SamplingParams, StructuredOutputsParams
 
 
 def __getattr__(name: str) -> object:

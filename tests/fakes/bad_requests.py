@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-COMPLETIONS, CHAT = "/v1/completions", "/v1/chat/completions"
+COMPLETIONS, CHAT, RESPONSES = "/v1/completions", "/v1/chat/completions", "/v1/responses"
 SMALL: dict[str, dict[str, Any]] = {
     COMPLETIONS: {"prompt": "ping", "max_tokens": 4, "temperature": 0},
     CHAT: {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 4, "temperature": 0},
+    RESPONSES: {"input": "hi", "max_output_tokens": 4, "temperature": 0},
     "/tokenize": {"messages": [{"role": "user", "content": "hi"}]},
 }
 

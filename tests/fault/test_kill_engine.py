@@ -24,7 +24,7 @@ from fakes.async_engine import (
     until,
 )
 
-from octavo.base.errors import EngineDeadError
+from octavo.base.errors import EngineDeadError, ValidationError
 from octavo.fault.policy import RestartPolicy
 from octavo.fault.state import EngineState
 from octavo.proto.sampling import SamplingParams
@@ -267,5 +267,43 @@ def test_an_idle_pair_costs_at_most_20_ms_in_10_s(tiny_model):
             before_s = sum(cpu_s(pid) for pid in pids)
             await asyncio.sleep(10)
             assert sum(cpu_s(pid) for pid in pids) - before_s <= 0.020
+
+    asyncio.run(scenario())
+
+
+def constrained(seed: int, **constraint: object) -> SamplingParams:
+    return SamplingParams(max_tokens=150, seed=seed, output_kind=DELTA, structured_outputs=constraint)
+
+
+def test_constrained_streams_go_on_in_their_form_when_the_engine_is_killed(tiny_model):
+    """The new engine makes the grammar again and follows it along what was received."""
+    requests = [
+        ("a", constrained(1, regex=r"([a-z]{2,5} ){25}end")),
+        ("b", constrained(2, regex=r"([0-9]{3}-){25}[0-9]")),
+        ("c", constrained(3, json={"type": "array", "items": {"enum": ["red", "green"]}, "minItems": 12})),
+        ("d", greedy()),
+    ]
+
+    async def scenario():
+        async with small_engine(tiny_model) as llm:
+            _, tasks = await start_all(llm, requests)
+            expected = await asyncio.gather(*tasks)
+            streams, tasks = await start_all(llm, requests)
+            await until(lambda: have_all_begun(streams))
+            await kill_engine(llm)
+            assert await asyncio.gather(*tasks) == expected
+            assert llm.num_restarts == 1
+            assert expected[0]["outputs"][0]["end"][0] == "stop"
+
+    asyncio.run(scenario())
+
+
+def test_a_grammar_that_cannot_be_is_refused_before_the_engine_hears_of_it(tiny_model):
+    async def scenario():
+        async with small_engine(tiny_model) as llm:
+            with pytest.raises(ValidationError, match="properties/a/type") as error:
+                await collect(llm.generate("x", constrained(1, json={"properties": {"a": {"type": "stsring"}}})))
+            assert error.value.parameter == "structured_outputs.json"
+            assert llm.num_live_requests == 0
 
     asyncio.run(scenario())

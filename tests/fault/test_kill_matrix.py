@@ -101,6 +101,7 @@ class Family:
         if state == "loading":
             until(lambda: any(map(has_begun, pids_of(self.server, ENGINE))), 20.0, "the engine's process has begun")
             self.send("engine", STOP)
+            until(lambda: self.answers("/livez"), 30.0, "the server listens")
             return
         self.server.wait_ready()
         until(lambda: "startup complete" in self.server.log, 20.0, "all front ends are ready")
@@ -126,11 +127,14 @@ class Family:
         until(lambda: not any(map(is_alive, pids)), GONE_S, "all its processes have ended")
         assert leftovers(self.server.folder) == []
         assert shared_memory() == set()
-        assert "Traceback" not in self.server.log
+        assert "Traceback" not in self.server.log, self.server.log
 
     def is_ready(self) -> bool:
+        return self.answers("/readyz")
+
+    def answers(self, path: str) -> bool:
         with contextlib.suppress(OSError):
-            return self.server.get("/readyz").status == 200
+            return self.server.get(path).status == 200
         return False
 
 

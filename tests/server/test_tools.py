@@ -1,21 +1,12 @@
 """Tools over HTTP, on a model of random weights whose template teaches a form of calls."""
 
 import json
-from dataclasses import replace
 
 import jsonschema
 import pytest
 from fakes.chat_chunks import add_up, as_said
-from fakes.hf_folder import CHAT_TEMPLATE, write_hf_folder
-from fakes.live_server import LiveServer
-from fakes.tiny_models import LLAMA
 
 ROUTE = "/v1/chat/completions"
-TAUGHT = (
-    '{% if tools %}{{ \'<|im_start|>system\\n\' + (tools | tojson) + \' <tool_call>{"name": ..., "arguments": ...}'
-    "</tool_call><|im_end|>\\n' }}{% endif %}" + CHAT_TEMPLATE + "{% if enable_thinking is defined %}{{ '<think>\\n' }}"
-    "{% if not enable_thinking %}{{ '</think>' }}{% endif %}{% endif %}"
-)
 PARAMETERS = {
     "type": "object",
     "properties": {"city": {"enum": ["Rome", "Bern"]}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
@@ -28,16 +19,6 @@ OVER = {"chat_template_kwargs": {"enable_thinking": False}}
 MAY_THINK = {"chat_template_kwargs": {}}
 THINKING = {"chat_template_kwargs": {"enable_thinking": True}}
 NAMED = {"type": "function", "function": {"name": "weather"}}
-
-
-@pytest.fixture(scope="module")
-def taught(tmp_path_factory):
-    folder = write_hf_folder(tmp_path_factory.mktemp("model") / "taught", replace(LLAMA, max_position=1024))
-    config = json.loads((folder / "tokenizer_config.json").read_text())
-    (folder / "tokenizer_config.json").write_text(json.dumps(config | {"chat_template": TAUGHT}))
-    options = ("--kernel-backend=reference", "--max-model-len=1024", "--num-gpu-blocks-override=256")
-    with LiveServer(folder, options, {}, tmp_path_factory.mktemp("server")) as running:
-        yield running
 
 
 def chat(server, **fields):
@@ -97,6 +78,19 @@ def test_a_named_tool_is_called_and_the_reason_is_stop(taught, server):
         (call,) = choice["message"]["tool_calls"]
         assert (choice["finish_reason"], call["function"]["name"]) == ("stop", "weather")
         jsonschema.validate(json.loads(call["function"]["arguments"]), PARAMETERS)
+
+
+def test_of_tools_that_are_allowed_only_one_of_those_is_called(taught):
+    allowed = {"mode": "required", "tools": [{"type": "function", "function": {"name": "weather"}}]}
+    choice = {"type": "allowed_tools", "allowed_tools": allowed}
+    fields = {"tools": [CLOCK, WEATHER], "tool_choice": choice, "parallel_tool_calls": False}
+    answer = ask(taught, n=4, **fields, **without_blanks(taught)).json
+    ended = [as_said(one) for one in answer["choices"] if one["finish_reason"] != "length"]
+    assert ended
+    assert {one["finish_reason"] for one in ended} == {"tool_calls"}
+    assert {call["name"] for one in ended for call in one["calls"]} == {"weather"}
+    alone = ask(taught, **(fields | {"tools": [WEATHER]}), **without_blanks(taught)).json
+    assert answer["usage"]["prompt_tokens"] == alone["usage"]["prompt_tokens"]
 
 
 @pytest.mark.parametrize("stream", [False, True])

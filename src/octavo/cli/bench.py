@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from octavo.cli import bench_compare, bench_kernels, bench_own_server, bench_serve, bench_soak
+from octavo.cli import bench_compare, bench_constrained, bench_kernels, bench_own_server, bench_serve, bench_soak
 from octavo.cli.engine_flags import add_engine_flags, config_from_args
 from octavo.cli.parser import UsageError
 
@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("latency", "time of one batch, from submission to the last token", _add_latency_flags),
         ("throughput", "requests and tokens per second, all requests at once", _add_throughput_flags),
         ("workloads", "named workloads in turn, medians: for comparing engines on the same work", _add_workload_flags),
+        ("constrained", "what constrained requests add to a step", bench_constrained.add_arguments),
         ("compare", "two results of `workloads` side by side, as a table and a picture", bench_compare.add_arguments),
         ("serve", "latencies and throughput of a running server, under load", bench_serve.add_arguments),
         ("serving-cost", "what a server adds to the same work offline", bench_own_server.add_cost_arguments),
@@ -174,7 +175,12 @@ def _run_workloads(llm: Any, args: argparse.Namespace) -> Any:
     )
 
 
-_IN_PROCESS = {"latency": _run_latency, "throughput": _run_throughput, "workloads": _run_workloads}
+_IN_PROCESS = {
+    "latency": _run_latency,
+    "throughput": _run_throughput,
+    "workloads": _run_workloads,
+    "constrained": bench_constrained.run,
+}
 """Benchmarks of an engine in this process, by name."""
 _ELSEWHERE: dict[str, Callable[[argparse.Namespace], int]] = {
     "compare": bench_compare.run,

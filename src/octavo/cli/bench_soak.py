@@ -66,6 +66,6 @@ def run(args: argparse.Namespace) -> int:
     if args.output_json:
         Path(args.output_json).write_text(json.dumps(result.as_json(), indent=4) + "\n", encoding="utf-8")
     if args.png:
-        title = f"{config.model.model}, {args.concurrency} clients, {args.minutes:g} minutes"
+        title = f"{Path(config.model.model).name}, {args.concurrency} clients, {args.minutes:g} minutes"
         write_soak_png(result, Path(args.png), title=title)
     return 1 if result.findings else 0

@@ -59,10 +59,15 @@ def add_engine_flags(
 def engine_kwargs(args: argparse.Namespace) -> dict[str, object]:
     """Engine options that the command line gave, by name, as raw values: what `LLM(**kwargs)` takes."""
     given = vars(args)
-    options = {name: given[name] for name in all_options() if given.get(name) is not None}
+    options = {name: _as_given(given[name]) for name in all_options() if given.get(name) is not None}
     if given.get("model_tag") is not None:
         options["model"] = given["model_tag"]  # `serve MODEL`
     return options
+
+
+def _as_given(value: Any) -> Any:
+    """A flag of several words that was given one JSON list: its text."""
+    return value[0] if isinstance(value, list) and len(value) == 1 and value[0].startswith("[") else value
 
 
 def config_from_args(args: argparse.Namespace) -> EngineConfig:

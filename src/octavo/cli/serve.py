@@ -6,6 +6,7 @@ Owns: the positional model, the log level of the HTTP server.   Does not own: se
 from __future__ import annotations
 
 import argparse
+import contextlib
 
 from octavo.cli.engine_flags import add_engine_flags, config_from_args
 
@@ -19,12 +20,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from octavo.server.server import serve, set_http_log_level
-
     config = config_from_args(args)
-    set_http_log_level(config.server.uvicorn_log_level)
     if args.pull:
         from octavo.cli.pull import pull_if_alias
 
         pull_if_alias(config.model.model)
-    return serve(config)
+    from octavo.engine.process.spawned import SpawnedEngine
+
+    with contextlib.ExitStack() as stack:
+        # The engine's process imports while this one does.
+        spawned = None if config.server.in_process else stack.enter_context(SpawnedEngine())
+        from octavo.server.server import serve, set_http_log_level
+
+        set_http_log_level(config.server.uvicorn_log_level)
+        return serve(config, spawned)

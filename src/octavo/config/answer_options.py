@@ -1,4 +1,4 @@
-"""Options of what a server reads out of a model's text: calls of tools, reasoning.
+"""Options of what is read out of a model's text, and of the form it must have: tools, reasoning, constraints.
 
 Owns: names, defaults and one-line docs of the group `answers`.   Does not own: which parsers there are (parsers).
 """
@@ -7,6 +7,7 @@ Owns: names, defaults and one-line docs of the group `answers`.   Does not own: 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +15,10 @@ from octavo.config.option import option
 
 ToolStrictLevel = Literal["auto", "function", "parameter"]
 ReasoningField = Literal["both", "reasoning", "reasoning_content"]
+
+STRUCTURED_OUTPUTS_SWITCHES = ("disable_any_whitespace", "disable_additional_properties", "enable_in_reasoning")
+STRUCTURED_OUTPUTS_BACKENDS = ("auto", "guidance", "xgrammar", "outlines", "lm-format-enforcer")
+"""Names that vLLM knows: one back end does what any of them would."""
 
 _OURS = "Ours: vLLM has no such limit."
 
@@ -45,6 +50,12 @@ class AnswerConfig:
     max_tools: int = option(128, "Tools of a request.", kind="count", minimum=1, differs=_OURS)
     max_tool_bytes: int = option(
         1 << 20, "Definitions of a request's tools together.", kind="size", unit="bytes", minimum=1024, differs=_OURS
+    )
+    structured_outputs_config: Mapping[str, object] = option(
+        {},
+        'Defaults of constraints, as JSON: {"disable_any_whitespace": true}; also disable_additional_properties, '
+        "enable_in_reasoning (the constraint holds from the first token) and backend, of which there is one.",
+        kind="json",
     )
     reasoning_parser: str = option(
         "auto",

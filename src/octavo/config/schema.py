@@ -228,7 +228,8 @@ class KernelConfig:
     )
     cpu_isa: CpuIsa | Auto = option(
         AUTO,
-        "Instruction set of the native kernels; results are reproducible within one.",
+        "Instruction set of the native kernels; results are reproducible within one. amx: the matrix unit "
+        "of Xeons since 2023 (AMX-BF16, Linux 5.16), for products in bfloat16.",
         kind="choice",
         choices=ISA_LEVELS,
         auto="the best that the processor has",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from octavo.base.errors import ConfigProblem
+from octavo.config.answer_options import STRUCTURED_OUTPUTS_BACKENDS, STRUCTURED_OUTPUTS_SWITCHES
 from octavo.config.option import AUTO
 from octavo.config.schema import EngineConfig
 
@@ -103,6 +104,20 @@ def several_front_ends_need_processes(config: EngineConfig) -> Iterator[ConfigPr
         )
 
 
+def constraints_have_known_defaults(config: EngineConfig) -> Iterator[ConfigProblem]:
+    for name, value in config.answers.structured_outputs_config.items():
+        label = f"structured_outputs_config.{name}"
+        if name == "backend":
+            if value not in STRUCTURED_OUTPUTS_BACKENDS:
+                yield ConfigProblem(label, value, f"must be one of {', '.join(STRUCTURED_OUTPUTS_BACKENDS)}")
+        elif name not in STRUCTURED_OUTPUTS_SWITCHES:
+            yield ConfigProblem(
+                label, value, f"is not known; known are backend, {', '.join(STRUCTURED_OUTPUTS_SWITCHES)}"
+            )
+        elif not isinstance(value, bool):
+            yield ConfigProblem(label, value, "must be true or false")
+
+
 RULES: tuple[Rule, ...] = (
     one_worker,
     gpu_memory_needs_gpu,
@@ -114,4 +129,5 @@ RULES: tuple[Rule, ...] = (
     admin_port_needs_key,
     sockets_for_one_place,
     several_front_ends_need_processes,
+    constraints_have_known_defaults,
 )

@@ -83,8 +83,7 @@ def _read_text(_: Declaration, raw: object) -> str:
 
 
 def _read_names(_: Declaration, raw: object) -> tuple[str, ...]:
-    if isinstance(raw, list) and len(raw) == 1 and str(raw[0]).startswith("["):
-        raw = raw[0]
+    """A list holds names as they are; a text holds them between blanks, or is a JSON list."""
     if isinstance(raw, str) and raw.startswith("["):
         raw = _parse_json(raw, "must be one or more names, or a JSON list of them")
     names = raw.split() if isinstance(raw, str) else raw

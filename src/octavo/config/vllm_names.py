@@ -28,10 +28,12 @@ NOT_HERE: dict[str, tuple[tuple[object, ...], str]] = {
     "model_impl": (("auto", "vllm"), "models are Octavo's own; leave it out"),
     "middleware": (([],), "put a proxy in front of the server"),
     "quantization": ((), "the format is read from the files; leave it out"),
+    "reasoning_config": ((), "its markers are the parser's own; leave it out"),
+    "reasoning_parser_plugin": (("",), "install a package with an entry point octavo.reasoning_parsers; leave it out"),
     "runner": (("auto", "generate"), "this release generates text only; leave it out"),
     "speculative_config": ((), _LATER),
-    "structured_outputs_config": ((), _LATER),
     "swap_space": ((0, 4), "preempted requests are computed again; leave it out"),
+    "tool_parser_plugin": (("",), "install a package with an entry point octavo.tool_parsers; leave it out"),
     "tokenizer_mode": (("auto", "hf"), "there is one kind of tokenizer; leave it out"),
 }
 """Name -> (values without effect; None always is one, remedy for others)."""

@@ -26,38 +26,76 @@ _TOKEN = re.compile(
 
 
 def check_expression(text: str, limits: GrammarLimits, pointer: str | None = None) -> int:
-    """The size with all repetitions written out. Raises SpecError. Cost: one pass."""
+    """The length of the longest way through, with counted repetitions written out. Raises SpecError. Cost: one pass."""
     if not text:
         raise SpecError("the expression is empty", pointer)
     _refuse_constructs(text, pointer)
-    groups: list[int] = []
-    """Sizes of the groups that are open, without what is in the innermost one."""
-    size, last = 0, 0
+    ways = LongestWay()
     for match in _TOKEN.finditer(text):
         token = match.group()
         if token == ")":
-            if not groups:
+            if ways.depth == 0:
                 raise SpecError("invalid regex: a group is closed that was not opened", pointer)
-            last, size = size, groups.pop() + size
+            ways.close()
         elif token[0] == "(" and not token.endswith(")"):
-            groups.append(size)
-            size, last = 0, 0
-            if len(groups) > limits.max_depth:
+            ways.open()
+            if ways.depth > limits.max_depth:
                 raise SpecError(f"invalid regex: groups nest deeper than {limits.max_depth}", pointer)
         elif (count := _COUNT.fullmatch(token)) is not None:
-            times = max(int(count[1]), int(count[2] or 0), 1)
-            size, last = size + last * (times - 1), last * times
-        elif token not in ("|", "*", "+", "?") and token[0] != "(":
-            size, last = size + 1, 1
-        if size > limits.max_expression_size:
+            ways.repeat(max(int(count[1]), int(count[2] or 0)))
+        elif token == "|":
+            ways.branch()
+        elif token not in ("*", "+", "?") and token[0] != "(":
+            ways.add(1)
+        if ways.length > limits.max_expression_size:
             raise SpecError(
                 f"the expression has more than {limits.max_expression_size} characters with its repetitions written "
                 "out; use smaller counts, or * and +",
                 pointer,
             )
-    if groups:
+    if ways.depth:
         raise SpecError("invalid regex: a group is not closed", pointer)
-    return size + 1
+    return ways.length
+
+
+class LongestWay:
+    """Length of the longest text an expression stands for, where what may repeat without end counts once."""
+
+    def __init__(self) -> None:
+        self._outer: list[tuple[int, int]] = []
+        """(length of the branch, of the longest branch before it) of each group that is open."""
+        self._branch, self._longest, self._last = 0, 0, 0
+
+    @property
+    def depth(self) -> int:
+        """Groups that are open."""
+        return len(self._outer)
+
+    @property
+    def length(self) -> int:
+        """Of the innermost group that is open."""
+        return max(self._branch, self._longest)
+
+    def add(self, length: int) -> None:
+        self._branch += length
+        self._last = length
+
+    def repeat(self, times: int) -> None:
+        """What came last, so many times."""
+        self._branch += self._last * (max(times, 1) - 1)
+        self._last *= max(times, 1)
+
+    def branch(self) -> None:
+        self._longest, self._branch, self._last = self.length, 0, 0
+
+    def open(self) -> None:
+        self._outer.append((self._branch, self._longest))
+        self._branch, self._longest, self._last = 0, 0, 0
+
+    def close(self) -> None:
+        length = self.length
+        self._branch, self._longest = self._outer.pop() if self._outer else (0, 0)
+        self.add(length)
 
 
 def _refuse_constructs(text: str, pointer: str | None) -> None:

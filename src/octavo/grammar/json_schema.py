@@ -2,7 +2,7 @@
 
 Owns: the walk over a schema: keywords, their values, counts; the normal form given to the library.
 Does not own: references and depth through them (schema_refs.py), the fault in what only the library refuses
-(schema_fault.py).
+(schema_fault.py); prepared_schema.py does both checks.
 Invariants: nothing is fetched; the caller's value is not changed; a keyword the library does not enforce is refused.
 """
 
@@ -51,28 +51,6 @@ def inner_schemas(node: Mapping[str, Any], pointer: str) -> Iterator[tuple[str, 
             yield keyword, value, where
 
 
-def prepare_schema(
-    schema: object, limits: GrammarLimits, *, close_objects: bool = False, at: str = ""
-) -> dict[str, Any]:
-    """The schema in the form the library takes; `at` is where it stands in what the caller has. Raises SpecError.
-
-    `close_objects`: objects that name properties and say nothing of others take no others.
-    """
-    # The references of a schema are a matter of their own, but none may reach the library unchecked.
-    from octavo.grammar.schema_refs import check_levels
-
-    try:
-        copied = SchemaWalk(limits, close_objects=close_objects).copy(schema, "")
-        if copied is False:
-            raise SpecError("no value can satisfy false", "")
-        checked = {} if copied is True else copied
-        assert isinstance(checked, dict)
-        check_levels(checked, limits)
-    except SpecError as problem:
-        raise SpecError(problem.problem, at + (problem.pointer or "")) from problem
-    return checked
-
-
 class SchemaWalk:
     """One pass over a schema that checks it and copies it into the form the library takes."""
 
@@ -80,7 +58,8 @@ class SchemaWalk:
         self._limits = limits
         self._close_objects = close_objects
         self._num_nodes = 0
-        self._multiple = 1
+        self.multiple = 1
+        """Least common multiple of all multipleOf so far."""
 
     def copy(self, schema: object, pointer: str) -> Schema:
         """The schema in normal form. Raises SpecError."""
@@ -167,10 +146,10 @@ class SchemaWalk:
         digits = int(fraction * 10 ** max(0, len(str(fraction.denominator)) * 4))
         while digits % 10 == 0:
             digits //= 10
-        self._multiple = math.lcm(self._multiple, digits)
-        if self._multiple > self._limits.max_multiple:
+        self.multiple = math.lcm(self.multiple, digits)
+        if self.multiple > self._limits.max_multiple:
             raise SpecError(
-                f"the least common multiple of the digits of all multipleOf is {self._multiple}, at most "
+                f"the least common multiple of the digits of all multipleOf is {self.multiple}, at most "
                 f"{self._limits.max_multiple} can be enforced",
                 where,
             )

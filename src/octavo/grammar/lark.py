@@ -11,11 +11,11 @@ import re
 from typing import Final
 
 from llguidance import regex_to_lark
-from llguidance.gbnf_to_lark import gbnf_to_lark
 
-from octavo.grammar.expression import check_expression
-from octavo.grammar.json_schema import prepare_schema
+from octavo.grammar.expression import LongestWay, check_expression
+from octavo.grammar.gbnf import gbnf_to_lark, is_gbnf
 from octavo.grammar.limits import GrammarLimits
+from octavo.grammar.prepared_schema import prepare_schema
 from octavo.grammar.problem import SpecError, shown
 
 _TOKEN: Final = re.compile(
@@ -33,7 +33,6 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_GBNF_RULE: Final = re.compile(r"^\s*[A-Za-z_][\w-]*\s*::=", re.MULTILINE)
 _DIRECTIVES: Final = ("%json", "%regex", "%ignore", "%import", "%llguidance")
 _ATTRIBUTES: Final = ("capture", "lazy", "suffix")
 _RULE_HEAD: Final = re.compile(r"(?P<attributes>\s*\[[^\]\n]*\])?\s*(?:\.\d+\s*)?:(?![:=])")
@@ -43,11 +42,8 @@ _DECODER: Final = json.JSONDecoder()
 def prepare_grammar(text: str, limits: GrammarLimits) -> str:
     """The grammar in Lark. Raises SpecError."""
     _check_depth(text, limits)
-    if _GBNF_RULE.search(text):
-        try:
-            text = gbnf_to_lark(text)
-        except Exception as error:  # The converter raises bare Exception, IndexError and more for what it cannot read.
-            raise SpecError(f"cannot be read as GBNF: {error}") from error
+    if is_gbnf(text):
+        text = gbnf_to_lark(text)
     return _LarkCheck(text, limits).run()
 
 
@@ -84,7 +80,8 @@ class _LarkCheck:
         self._rules: dict[str, list[str]] = {}
         """Name -> its tokens that count for its size."""
         self._rule: list[str] = []
-        self._num_alternatives = 0
+        self._name = ""
+        self._num_branches = 0
         self._sizes: dict[str, int] = {}
 
     def run(self) -> str:
@@ -115,9 +112,13 @@ class _LarkCheck:
             self._check_literal(token)
             self._rule.append(str(len(token)))
         elif kind == "mark" and token == "|":
-            self._num_alternatives += 1
-            if self._num_alternatives > self._limits.max_branches:
-                raise SpecError(f"the grammar has more than {self._limits.max_branches} alternatives")
+            self._num_branches += 1
+            if self._num_branches > self._limits.max_branches and not self._name.isupper():
+                raise SpecError(
+                    f"the rule {shown(self._name)} has more than {self._limits.max_branches} alternatives; write them "
+                    "as a terminal, whose name is upper case"
+                )
+            self._rule.append(token)
         elif kind in ("name", "count") or token in ("(", ")"):
             self._rule.append(token)
         self._written.append(token)
@@ -137,7 +138,7 @@ class _LarkCheck:
         if token == "%llguidance" and value != {}:
             raise SpecError("options of the grammar library are not taken from requests")
         if token == "%json":
-            value = prepare_schema(value, self._limits)
+            value = prepare_schema(value, self._limits).schema
         self._written.append(" " + json.dumps(value))
         return after
 
@@ -148,6 +149,7 @@ class _LarkCheck:
             if attribute not in _ATTRIBUTES:
                 raise SpecError(f"the attribute {attribute} of rule {shown(name)} is not taken")
         self._rule = self._rules.setdefault(name, [])
+        self._name, self._num_branches = name, 0
 
     def _check_literal(self, token: str) -> None:
         if len(token.encode()) > self._limits.max_literal_bytes:
@@ -157,31 +159,29 @@ class _LarkCheck:
         return not self._text[self._text.rfind("\n", 0, position) + 1 : position].strip()
 
     def _size(self, name: str, above: tuple[str, ...]) -> int:
-        """Size of a terminal with what it names and repeats written out."""
+        """Longest way through a terminal, with what it names and repeats written out."""
         if name in self._sizes or name not in self._rules:
             return self._sizes.get(name, 1)
         if len(above) > self._limits.max_depth or name in above:
             raise SpecError(
                 f"the terminal {name} leads to itself, or through more than {self._limits.max_depth} others"
             )
-        groups: list[int] = []
-        size, last = 0, 0
+        ways = LongestWay()
         for token in self._rules[name]:
             if token == "(":
-                groups.append(size)
-                size, last = 0, 0
+                ways.open()
             elif token == ")":
-                last, size = size, size + (groups.pop() if groups else 0)
+                ways.close()
+            elif token == "|":
+                ways.branch()
             elif token[0] in "{~":
-                times = max([1, *map(int, re.findall(r"\d{1,9}", token))])
-                size, last = size + last * (times - 1), last * times
+                ways.repeat(max([1, *map(int, re.findall(r"\d{1,9}", token))]))
             else:
-                last = int(token) if token.isdigit() else self._size(token, (*above, name))
-                size += last
-            if size > self._limits.max_expression_size:
+                ways.add(int(token) if token.isdigit() else self._size(token, (*above, name)))
+            if ways.length > self._limits.max_expression_size:
                 raise SpecError(
                     f"the terminal {name} has more than {self._limits.max_expression_size} characters with its "
                     "repetitions written out"
                 )
-        self._sizes[name] = size
-        return size
+        self._sizes[name] = ways.length
+        return ways.length

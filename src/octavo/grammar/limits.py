@@ -22,8 +22,8 @@ class GrammarLimits:
     """Schemas in one document."""
     max_alternatives: int = 500
     """Branches of one anyOf, oneOf or allOf."""
-    max_branches: int = 5_000
-    """Alternatives of all rules of a grammar."""
+    max_branches: int = 1_500
+    """Alternatives of one rule, which are items in one row of the parser. Terminals may have any number."""
     max_optional_properties: int = 400
     """Of one object: each costs four items in a row of the parser, which holds 2000."""
     max_properties: int = 2000
@@ -31,7 +31,7 @@ class GrammarLimits:
     max_literal_bytes: int = 20_000
     """Of one constant text: whatever is forced is walked in one step."""
     max_expression_size: int = 20_000
-    """Characters and classes of an expression with its repetitions written out."""
+    """Characters of the longest way through an expression, with its counted repetitions written out."""
     max_multiple: int = 10_000
     """Least common multiple of all multipleOf: an automaton has that many states."""
     max_rules: int = 500

@@ -20,10 +20,10 @@ from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from octavo.base.errors import LoadError
 from octavo.grammar.expression import check_expression
-from octavo.grammar.json_schema import prepare_schema
 from octavo.grammar.lark import expression_literal, literal, prepare_grammar
 from octavo.grammar.limits import GrammarLimits
 from octavo.grammar.matcher import LlguidanceMatcher, is_panic
+from octavo.grammar.prepared_schema import prepare_schema
 from octavo.grammar.problem import SpecError, as_validation_error, child
 from octavo.grammar.schema_fault import FaultSearch, explain
 from octavo.grammar.tags import tags_to_lark
@@ -32,8 +32,9 @@ from octavo.proto.structured import GrammarSpec
 WHITESPACE: Final = r"[ \n\r\t]{1,64}"
 """Between the tokens of JSON unless a request says otherwise: anything, but not for ever."""
 _BYTES_PER_GRAMMAR: Final = 160 << 10
-_BYTES_PER_TEXT_BYTE: Final = 400
-"""Measured: at most 350 in schemas of nested arrays (docs/log.md)."""
+_BYTES_PER_TEXT_BYTE: Final = 250
+_BYTES_PER_STATE: Final = 500
+"""Measured with room: 120 KB, 70 to 170 bytes, 350 bytes (docs/log.md)."""
 
 T = TypeVar("T")
 
@@ -46,6 +47,7 @@ class _Schemas:
         self._close_objects = bool(options.get("disable_additional_properties"))
         self.added: list[tuple[str, dict[str, Any]]] = []
         """(pointer, schema)."""
+        self.num_states = 0
         if options.get("disable_any_whitespace"):
             self._whitespace: dict[str, str | bool] = {"whitespace_flexible": False}
         else:
@@ -56,9 +58,10 @@ class _Schemas:
     def add(self, schema: object, pointer: str) -> dict[str, Any]:
         """Raises SpecError."""
         prepared = prepare_schema(schema, self._limits, close_objects=self._close_objects, at=pointer)
-        prepared["x-guidance"] = self._whitespace
-        self.added.append((pointer, prepared))
-        return prepared
+        self.num_states += prepared.multiple
+        schema_with_options = {**prepared.schema, "x-guidance": self._whitespace}
+        self.added.append((pointer, schema_with_options))
+        return schema_with_options
 
 
 class LlguidanceGrammar:
@@ -129,9 +132,8 @@ class LlguidanceBackend:
             raise as_validation_error(problem, spec.kind) from problem
 
     def _compile(self, spec: GrammarSpec) -> LlguidanceGrammar:
-        num_bytes = len(spec.text.encode())
-        if num_bytes > self._limits.max_bytes:
-            raise SpecError(f"has {num_bytes} bytes, at most {self._limits.max_bytes} are taken")
+        if len(spec.text.encode()) > self._limits.max_bytes:
+            raise SpecError(f"has more than {self._limits.max_bytes} bytes")
         schemas = _Schemas(self._limits, dict(spec.options))
         text = self._translate(spec, schemas)
         native = self._build(text)
@@ -144,7 +146,8 @@ class LlguidanceBackend:
         if native.is_error():
             raise SpecError(explain(native.get_error()), "" if spec.kind == "json" else None)
         matcher = LlguidanceMatcher(pristine, self._vocab_size, self._end_ids, self._limits)
-        return LlguidanceGrammar(matcher, _BYTES_PER_GRAMMAR + _BYTES_PER_TEXT_BYTE * len(text))
+        num_bytes = _BYTES_PER_GRAMMAR + _BYTES_PER_TEXT_BYTE * len(text) + _BYTES_PER_STATE * schemas.num_states
+        return LlguidanceGrammar(matcher, num_bytes)
 
     def _translate(self, spec: GrammarSpec, schemas: _Schemas) -> str:
         """The constraint as the library takes it."""

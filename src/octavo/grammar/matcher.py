@@ -28,7 +28,17 @@ def is_panic(error: BaseException) -> bool:
 class LlguidanceMatcher:
     """A Matcher (interface.py). Not for several threads at once."""
 
-    __slots__ = ("_cpu_left_s", "_end_ids", "_failure", "_is_ended", "_limits", "_native", "_num_words", "_vocab_size")
+    __slots__ = (
+        "_admits_end_alone",
+        "_cpu_left_s",
+        "_end_ids",
+        "_failure",
+        "_is_ended",
+        "_limits",
+        "_native",
+        "_num_words",
+        "_vocab_size",
+    )
 
     def __init__(
         self, native: LLMatcher, vocab_size: int, end_token_ids: Collection[int], limits: GrammarLimits
@@ -37,6 +47,8 @@ class LlguidanceMatcher:
         self._end_ids = end_token_ids
         self._is_ended = False
         """An end token was accepted: the library, which may refuse it, was not told."""
+        self._admits_end_alone = False
+        """The mask at this place says so; the library may not have noticed."""
         self._vocab_size = vocab_size
         self._num_words = (vocab_size + 31) // 32
         self._limits = limits
@@ -51,10 +63,11 @@ class LlguidanceMatcher:
     @property
     def is_complete(self) -> bool:
         self._check_alive()
-        return self._is_ended or self._call(self._native.is_stopped)
+        return self._is_ended or self._admits_end_alone or self._call(self._native.is_stopped)
 
     def accept(self, token_ids: Sequence[int]) -> None:
         self._check_alive()
+        self._admits_end_alone = False
         told = list(token_ids)
         for token_id in told:
             if not 0 <= token_id < self._vocab_size:
@@ -78,6 +91,10 @@ class LlguidanceMatcher:
         self._timed(lambda: self._native.unsafe_compute_mask_ptr(out.ctypes.data, out.nbytes), 1)
         if self._native.is_error():
             self._fail(self._reason())
+        if np.count_nonzero(out) <= len(self._end_ids) and self._native.is_accepting():
+            # The end tokens are the only ones that are always admitted together.
+            num_admitted = int(np.bitwise_count(out.view(np.uint32)).sum())
+            self._admits_end_alone = num_admitted == len(self._end_ids)
 
     def forced_tokens(self) -> list[int]:
         self._check_alive()
@@ -88,6 +105,7 @@ class LlguidanceMatcher:
 
     def rollback(self, num_tokens: int) -> None:
         self._check_alive()
+        self._admits_end_alone = False
         if num_tokens and self._is_ended:
             self._is_ended = False
             num_tokens -= 1

@@ -41,6 +41,16 @@ _REWORDED: Final = (
 )  # fmt: skip
 
 
+_HINTS: Final = (
+    ("oneOf", ("oneOf",)),
+    ("Properties", ("minProperties", "maxProperties")),
+    ("disjoint", ("patternProperties",)),
+    ("regex", ("pattern", "patternProperties")),
+    ("circular", ("$ref",)),
+)
+"""What a message says, and keywords it may be about."""
+
+
 def explain(message: str) -> str:
     """The library's message in our words; its first line where there are none."""
     known = explain_expression(message)
@@ -71,7 +81,8 @@ class FaultSearch:
         message = self._message(schema)
         if message is None:
             return None
-        pointer, node, keyword = "", schema, None
+        pointer, node = self._likely_part(schema, message)
+        keyword = None
         seen: set[str] = set()
         while pointer not in seen:
             seen.add(pointer)
@@ -82,6 +93,18 @@ class FaultSearch:
                 # What is referred to is at fault, wherever it is referred to from.
                 pointer, node, keyword = unquote(node["$ref"][1:]), _at(schema, node["$ref"][1:]), None
         return SpecError(explain(message), pointer if keyword is None else child(pointer, keyword))
+
+    def _likely_part(self, schema: dict[str, Any], message: str) -> tuple[str, dict[str, Any]]:
+        """A part that holds a keyword such messages are about, and fails so by itself; else the whole."""
+        keywords = next((keywords for part, keywords in _HINTS if part in message), ())
+        stack: list[tuple[object, str]] = [(schema, "")] if keywords else []
+        while stack:
+            node, pointer = stack.pop()
+            if isinstance(node, dict):
+                stack += [(inner, where) for _, inner, where in inner_schemas(node, pointer)]
+                if pointer and not node.keys().isdisjoint(keywords) and self._message_at(pointer) == message:
+                    return pointer, node
+        return "", schema
 
     def _failing_part(self, pointer: str, node: dict[str, Any], message: str) -> tuple[str, dict[str, Any]] | None:
         for keyword, inner, where in inner_schemas(node, pointer):
@@ -122,8 +145,8 @@ class FaultSearch:
 
 def _at(schema: Any, pointer: str) -> dict[str, Any]:
     """What a checked reference points to."""
-    for step in unquote(pointer).split("/")[1:]:
-        step = step.replace("~1", "/").replace("~0", "~")
+    for escaped in unquote(pointer).split("/")[1:]:
+        step = escaped.replace("~1", "/").replace("~0", "~")
         schema = schema[int(step)] if isinstance(schema, list) else schema[step]
     return schema if isinstance(schema, dict) else {}
 

@@ -35,7 +35,7 @@ class _TagWriter:
     """Writes rules as it goes down; each method returns an expression that stands for what it read."""
 
     def __init__(self, split: Split, prepare: Prepare, limits: GrammarLimits) -> None:
-        self._split = split
+        self._split_marker = split
         self._prepare = prepare
         self._limits = limits
         self._rules: list[str] = []
@@ -78,13 +78,19 @@ class _TagWriter:
     def _format(self, node: object, at: str) -> str:
         if not isinstance(node, dict):
             raise SpecError("must be an object with a type", at)
-        writer = self._writers.get(node.get("type", ""))
+        kind = node.get("type")
+        writer = self._writers.get(kind) if isinstance(kind, str) else None
         if writer is None:
             raise SpecError(
-                f"the format {shown(node.get('type'))} is not supported; these are: {', '.join(self._writers)}",
+                f"the format {shown(kind)} is not supported; these are: {', '.join(self._writers)}",
                 child(at, "type"),
             )
         return writer(node, at)
+
+    def _split(self, text: str) -> list[Piece]:
+        if len(text.encode()) > self._limits.max_literal_bytes:
+            raise SpecError(f"a constant text has more than {self._limits.max_literal_bytes} bytes", "")
+        return self._split_marker(text)
 
     def _inner(self, node: dict[str, Any], at: str) -> str:
         return self._format(node.get("content"), child(at, "content"))

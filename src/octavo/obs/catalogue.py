@@ -46,7 +46,8 @@ REJECTION_REASONS = ("max_num_queued_reqs", "max_num_queued_tokens")
 HTTP_METHODS = ("GET", "POST", "other")
 HTTP_STATUSES = ("2xx", "3xx", "4xx", "5xx")
 HTTP_HANDLERS = (
-    "/v1/completions", "/v1/chat/completions", "/v1/models", "/tokenize", "/detokenize", "other",
+    "/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/models", "/tokenize",
+    "/detokenize", "other",
 )  # fmt: skip
 """Routes by their pattern; `other` is everything that is not worth a series."""
 

@@ -119,17 +119,17 @@ def _as_text(name: str, value: object) -> str:
         refuse(name, value, "must not be empty")
     if "\0" in value:
         refuse(name, value, "must not hold a NUL character")
-    _check_size(name, value, value)
+    _check_size(name, value)
     return value
 
 
-def _check_size(name: str, text: str, value: object) -> None:
+def _check_size(name: str, text: str) -> None:
     try:
         num_bytes = len(text.encode())
     except UnicodeEncodeError:
-        refuse(name, value, "holds a surrogate without its other half")
+        refuse(name, text, "holds a surrogate without its other half")
     if num_bytes > MAX_GRAMMAR_BYTES:
-        refuse(name, value, f"has {num_bytes} bytes, at most {MAX_GRAMMAR_BYTES} are taken")
+        refuse(name, text, f"has {num_bytes} bytes, at most {MAX_GRAMMAR_BYTES} are taken")
 
 
 def _as_json(name: str, value: object) -> str:
@@ -137,7 +137,7 @@ def _as_json(name: str, value: object) -> str:
     if isinstance(value, str):
         if not value.strip():
             refuse(name, value, "must not be empty")
-        _check_size(name, value, value)
+        _check_size(name, value)
         try:
             value = json.loads(value, parse_constant=_refuse_constant)
         except (ValueError, RecursionError) as error:
@@ -145,7 +145,7 @@ def _as_json(name: str, value: object) -> str:
     if not isinstance(value, dict | bool):
         refuse(name, value, "must be a JSON object")
     text = _write_json(name, value)
-    _check_size(name, text, value)
+    _check_size(name, text)
     return text
 
 
@@ -176,7 +176,7 @@ def _as_choices(name: str, value: object) -> list[str]:
     for index, item in enumerate(value):
         if not isinstance(item, str) or not item:
             refuse(f"{name}[{index}]", item, "must be a string that is not empty")
-    _check_size(name, "".join(value), value)
+    _check_size(name, "".join(value))
     return list(dict.fromkeys(value))
 
 

@@ -16,6 +16,8 @@ from octavo.config.server_options import ServerConfig
 from octavo.obs.request_log import RequestLine, log_request
 from octavo.server import chat, completions, health, models, tokenize
 from octavo.server.admission import QueueFullError
+from octavo.server.anthropic import endpoint as anthropic
+from octavo.server.anthropic.route import COUNT_TOKENS, MESSAGES, adopt, is_anthropic
 from octavo.server.auth import OPEN_PATHS, ApiKeys
 from octavo.server.connection import Receive, Send
 from octavo.server.cors import CrossOrigin
@@ -23,6 +25,7 @@ from octavo.server.cycle import ClientDisconnectedError, Scope
 from octavo.server.errors import ApiError, as_api_error, unavailable
 from octavo.server.exchange import Exchange
 from octavo.server.openapi import render_docs, render_openapi
+from octavo.server.responses import endpoint as responses
 from octavo.server.service import Service
 
 access_log = get_logger("octavo.server.access")
@@ -31,6 +34,7 @@ Endpoint = Callable[[Exchange, Service], Awaitable[None]]
 LOADING_RETRY_AFTER_S = 2
 CLIENT_GONE = 499
 _MODELS = "/v1/models/"
+_RESPONSES = "/v1/responses/"
 
 
 class Observer(Protocol):
@@ -59,6 +63,9 @@ class App:
         routes: dict[str, dict[str, Endpoint]] = {
             "/v1/completions": {"POST": completions.serve},
             "/v1/chat/completions": {"POST": chat.serve},
+            "/v1/responses": {"POST": responses.serve},
+            MESSAGES: {"POST": anthropic.serve},
+            COUNT_TOKENS: {"POST": anthropic.count_tokens},
             "/v1/models": {"GET": models.list_models},
             "/tokenize": {"POST": tokenize.tokenize},
             "/detokenize": {"POST": tokenize.detokenize},
@@ -90,6 +97,8 @@ class App:
         if scope["type"] != "http":
             raise ValueError(f"scope type {scope['type']!r}: only http is served")
         exchange = Exchange(scope, receive, send, self._path_of(scope))
+        if is_anthropic(exchange.path):
+            adopt(exchange)
         try:
             await self._serve(exchange)
         except ClientDisconnectedError:
@@ -126,10 +135,14 @@ class App:
                 return
         if self._config.enable_request_id_headers:
             exchange.extra_headers.append((b"x-request-id", exchange.choose_request_id().encode()))
-        if exchange.path not in OPEN_PATHS and not self._keys.accepts(exchange.headers(b"authorization")):
+        self._check_key(exchange)
+        await self._dispatch(exchange)
+
+    def _check_key(self, exchange: Exchange) -> None:
+        api_key = exchange.headers(b"x-api-key") if is_anthropic(exchange.path) else ()
+        if exchange.path not in OPEN_PATHS and not self._keys.accepts(exchange.headers(b"authorization"), api_key):
             message = "Unauthorized: send a valid key as `Authorization: Bearer KEY`."
             raise ApiError(401, "invalid_api_key", message, headers={"www-authenticate": "Bearer"})
-        await self._dispatch(exchange)
 
     async def _dispatch(self, exchange: Exchange) -> None:
         path, method = exchange.path, "GET" if exchange.method == "HEAD" else exchange.method
@@ -137,6 +150,9 @@ class App:
             self._check_method(method, {"GET"})
             await models.show_model(exchange, self._ready_service(), unquote(path[len(_MODELS) :]))
             return
+        if path.startswith(_RESPONSES) and (allowed := responses.methods_of_stored(path[len(_RESPONSES) :])):
+            self._check_method(method, allowed)
+            raise responses.nothing_stored()
         if path in self._routes:
             self._check_method(method, self._routes[path])
             await self._routes[path][method](exchange, self._ready_service())

@@ -22,12 +22,19 @@ class ApiKeys:
     def __init__(self, keys: Sequence[str]) -> None:
         self._digests = [hashlib.sha256(key.encode()).digest() for key in keys]
 
-    def accepts(self, authorization: Sequence[bytes]) -> bool:
-        """True: the one Authorization header holds a key. Takes the same time whichever key is meant or missed."""
+    def accepts(self, authorization: Sequence[bytes], api_key: Sequence[bytes] = ()) -> bool:
+        """True: the one Authorization header holds a key, or the one x-api-key header of a route that takes it does.
+
+        Takes the same time whichever key is meant or missed.
+        """
         if not self._digests:
             return True
-        if len(authorization) != 1 or not authorization[0].startswith(_SCHEME):
-            return False
-        given = hashlib.sha256(authorization[0][len(_SCHEME) :]).digest()
+        is_bearer = len(authorization) == 1 and authorization[0].startswith(_SCHEME)
+        by_bearer = is_bearer and self._is_key(authorization[0][len(_SCHEME) :])
+        by_api_key = len(api_key) == 1 and self._is_key(api_key[0])
+        return by_bearer or by_api_key
+
+    def _is_key(self, text: bytes) -> bool:
+        given = hashlib.sha256(text).digest()
         matches = [hmac.compare_digest(given, digest) for digest in self._digests]
         return any(matches)

@@ -93,6 +93,11 @@ class ApiError(Exception):
 _TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error", 503: "service_unavailable"}
 
 
+def write_openai_error(error: ApiError, request_id: str) -> tuple[int, bytes]:
+    """(status, body) of OpenAI's shape, in which the request's id has no place."""
+    return error.status, error.body()
+
+
 def invalid_value(message: str, param: str | None) -> ApiError:
     """A value of the request is wrong."""
     return ApiError(400, "invalid_value", message, param=param)

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from octavo.server.cycle import ClientDisconnectedError, Message, Scope
-from octavo.server.errors import ApiError, invalid_value
+from octavo.server.errors import ApiError, invalid_value, write_openai_error
 
 _SAFE_ID = re.compile(r"[A-Za-z0-9._:+/=@-]{1,128}")
 _ENCODER = msgspec.json.Encoder()
@@ -37,6 +37,8 @@ class Exchange:
         self.scope = scope
         self.path = path
         self.receive = receive
+        self.write_error = write_openai_error
+        """(status, body) of an error, given the request's id."""
         self.status: int | None = None
         self.extra_headers: list[tuple[bytes, bytes]] = []
         """Sent with every answer."""
@@ -110,7 +112,8 @@ class Exchange:
 
     async def fail(self, error: ApiError) -> None:
         """The answer is an error."""
-        await self.reply(error.body(), status=error.status, headers=error.headers)
+        status, body = self.write_error(error, self.request_id)
+        await self.reply(body, status=status, headers=error.headers)
 
     async def start_stream(self) -> None:
         """200, events follow. Calling again does nothing."""

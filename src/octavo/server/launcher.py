@@ -25,6 +25,7 @@ from octavo.config.schema import EngineConfig
 from octavo.engine.process.child import describe_exit
 from octavo.engine.process.entry import command
 from octavo.engine.process.hub import EngineHub
+from octavo.engine.process.spawned import SpawnedEngine
 from octavo.fault.policy import GiveUp, RestartPolicy
 from octavo.obs.catalogue import FRONT_END_METRICS
 from octavo.obs.counters import CounterLayout, Counters, create_shared
@@ -33,7 +34,7 @@ from octavo.server.server import EXIT_ENGINE_DEAD, FLUSH_TIMEOUT_S, SIGNALS, Soc
 
 logger = get_logger(__name__)
 
-ENGINE_STOP_TIMEOUT_S = 10.0
+ENGINE_STOP_TIMEOUT_S = 5.0
 
 
 class FrontEnd:
@@ -77,12 +78,19 @@ class FrontEnd:
 class Launcher:
     """The parent of N front ends and of the engine."""
 
-    def __init__(self, config: EngineConfig, sockets: Sockets, *, policy: RestartPolicy | None = None) -> None:
+    def __init__(
+        self,
+        config: EngineConfig,
+        sockets: Sockets,
+        *,
+        policy: RestartPolicy | None = None,
+        spawned: SpawnedEngine | None = None,
+    ) -> None:
         self._num_front_ends = config.server.api_server_count
         self._config = _share_limits(config, self._num_front_ends)
         self._sockets = sockets
         self._policy = policy or RestartPolicy()
-        self._hub = EngineHub(config)
+        self._hub = EngineHub(config, spawned=spawned)
         self._counter_layout = CounterLayout(FRONT_END_METRICS)
         self._counters_fd = create_shared(self._counter_layout, self._num_front_ends)
         self._front_ends: dict[int, FrontEnd] = {}

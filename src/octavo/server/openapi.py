@@ -10,10 +10,19 @@ from typing import Any
 import msgspec
 
 from octavo import __version__
+from octavo.server.anthropic.message_types import (
+    CountTokensRequest,
+    Message,
+    MessageErrorResponse,
+    MessagesRequest,
+    TokenCount,
+)
 from octavo.server.api.chat_types import ChatCompletionRequest, ChatCompletionResponse
 from octavo.server.api.completion_types import CompletionRequest, CompletionResponse
 from octavo.server.errors import ErrorResponse
 from octavo.server.models import ModelCard, ModelList
+from octavo.server.responses.items import Response
+from octavo.server.responses.request import ResponsesRequest
 from octavo.server.tokenize import DetokenizeRequest, DetokenizeResponse, TokenizeRequest, TokenizeResponse
 
 
@@ -26,11 +35,22 @@ class Described:
     summary: str
     request: type | None = None
     response: type | None = None
+    failure: type = ErrorResponse
 
 
 ENDPOINTS: Sequence[Described] = (
     Described("POST", "/v1/chat/completions", "Answer a conversation", ChatCompletionRequest, ChatCompletionResponse),
     Described("POST", "/v1/completions", "Continue prompts", CompletionRequest, CompletionResponse),
+    Described("POST", "/v1/responses", "Answer items of a conversation", ResponsesRequest, Response),
+    Described("POST", "/v1/messages", "Answer a conversation", MessagesRequest, Message, MessageErrorResponse),
+    Described(
+        "POST",
+        "/v1/messages/count_tokens",
+        "Length of a prompt",
+        CountTokensRequest,
+        TokenCount,
+        MessageErrorResponse,
+    ),
     Described("GET", "/v1/models", "Names the model is served under", None, ModelList),
     Described("GET", "/v1/models/{id}", "One of them", None, ModelCard),
     Described("POST", "/tokenize", "Text or messages to token ids", TokenizeRequest, TokenizeResponse),
@@ -50,11 +70,10 @@ ENDPOINTS: Sequence[Described] = (
 
 def render_openapi(root_path: str) -> bytes:
     """OpenAPI 3.1."""
-    kinds = [kind for item in ENDPOINTS for kind in (item.request, item.response) if kind is not None]
-    schemas, components = msgspec.json.schema_components(
-        [*dict.fromkeys(kinds), ErrorResponse], ref_template="#/components/schemas/{name}"
-    )
-    by_kind = dict(zip([*dict.fromkeys(kinds), ErrorResponse], schemas, strict=True))
+    mentioned = [kind for item in ENDPOINTS for kind in (item.request, item.response, item.failure)]
+    kinds = list(dict.fromkeys(kind for kind in mentioned if kind is not None))
+    schemas, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
+    by_kind = dict(zip(kinds, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for item in ENDPOINTS:
         paths.setdefault(item.path, {})[item.method.lower()] = _operation(item, by_kind)
@@ -74,7 +93,7 @@ def _operation(item: Described, schemas: dict[type, Any]) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": "Success"}
     if item.response is not None:
         answer["content"] = {"application/json": {"schema": schemas[item.response]}}
-    failure = {"description": "Error", "content": {"application/json": {"schema": schemas[ErrorResponse]}}}
+    failure = {"description": "Error", "content": {"application/json": {"schema": schemas[item.failure]}}}
     operation: dict[str, Any] = {"summary": item.summary, "responses": {"200": answer, "default": failure}}
     if item.request is not None:
         content = {"application/json": {"schema": schemas[item.request]}}

@@ -27,6 +27,7 @@ from octavo.config.schema import EngineConfig, all_options
 from octavo.config.server_options import HttpLogLevel
 from octavo.engine.front.async_llm import AsyncLLM
 from octavo.engine.front.async_options import AsyncOptions
+from octavo.engine.process.spawned import SpawnedEngine
 from octavo.server.admin import AdminApp
 from octavo.server.app import App
 from octavo.server.http_limits import HttpLimits
@@ -73,8 +74,11 @@ def bind(config: EngineConfig) -> Sockets:
     return Sockets(public=public, url=url, tls=tls, admin=admin)
 
 
-def serve(config: EngineConfig) -> int:
-    """Serve until a signal; the exit code. Raises what ends a start, and EngineDeadError."""
+def serve(config: EngineConfig, spawned: SpawnedEngine | None = None) -> int:
+    """Serve until a signal; the exit code. Raises what ends a start, and EngineDeadError.
+
+    spawned: a process for the engine that was started already.
+    """
     print(f"Octavo {__version__}, model {config.model.model}", file=sys.stderr, flush=True)
     logger.info("non-default args: %s", non_default(config))
     check_parser_names(config.answers)
@@ -83,8 +87,8 @@ def serve(config: EngineConfig) -> int:
         if config.server.api_server_count > 1:
             from octavo.server.launcher import Launcher
 
-            return run_loop(Launcher(config, sockets).run())
-        return run_loop(Server(config, sockets, Telemetry(config), engine_options(config)).run())
+            return run_loop(Launcher(config, sockets, spawned=spawned).run())
+        return run_loop(Server(config, sockets, Telemetry(config), engine_options(config, spawned=spawned)).run())
     finally:
         for path in (config.server.uds, config.server.admin_uds):
             if path is not None and os.path.exists(path):
@@ -214,7 +218,13 @@ def interrupted_text(number: int) -> str:
     return f"stopped by {signal.Signals(number).name} while the model was loading: nothing was served"
 
 
-def engine_options(config: EngineConfig, *, client_idx: int = 0, launcher_fd: int | None = None) -> AsyncOptions:
+def engine_options(
+    config: EngineConfig,
+    *,
+    client_idx: int = 0,
+    launcher_fd: int | None = None,
+    spawned: SpawnedEngine | None = None,
+) -> AsyncOptions:
     """What concerns the engine's use among the server's options."""
     server = config.server
     return AsyncOptions(
@@ -222,6 +232,7 @@ def engine_options(config: EngineConfig, *, client_idx: int = 0, launcher_fd: in
         replay=server.replay,
         stall_timeout_s=server.stall_timeout_s,
         trust_request_chat_template=server.trust_request_chat_template,
+        spawned_engine=spawned,
         client_idx=client_idx,
         launcher_fd=launcher_fd,
     )

@@ -60,6 +60,7 @@ class Service:
             excludes_unused=config.exclude_tools_when_tool_choice_none,
         )
         self.formats = OutputFormats.choose(answers, *engine.chat_templates)
+        self.constrains_reasoning = answers.structured_outputs_config.get("enable_in_reasoning") is True
         self.reasoning_names = ReasoningNames.of(answers.reasoning_field)
         self.model_names = engine.model_names
         self.fingerprint = _fingerprint(engine)

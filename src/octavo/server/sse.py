@@ -50,13 +50,16 @@ class ChunkFrame:
 class EventWriter:
     """Sends chunks; those that are made together go out together."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, *, keep_alive: bytes = b": keep-alive\n\n") -> None:
+        """keep_alive: what a stream that is silent for long gets."""
         self._exchange = exchange
+        self._keep_alive = keep_alive
         self._last_s = time.monotonic()
 
     async def write(self, data: bytes) -> None:
         """Send; the first call starts the answer."""
-        await self._exchange.start_stream()
+        if self._exchange.status is None:
+            await self._exchange.start_stream()
         self._last_s = time.monotonic()
         await self._exchange.write(data)
 
@@ -70,21 +73,21 @@ class EventWriter:
 
     @contextlib.asynccontextmanager
     async def kept_alive(self, interval_s: float) -> AsyncIterator[None]:
-        """Inside, a stream that is silent for interval_s gets a comment; 0: never."""
+        """Inside, a stream that is silent for interval_s gets a sign of life; 0: never."""
         if not interval_s:
             yield
             return
-        task = asyncio.get_running_loop().create_task(self._comment(interval_s))
+        task = asyncio.get_running_loop().create_task(self._show_life(interval_s))
         try:
             yield
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def _comment(self, interval_s: float) -> None:
+    async def _show_life(self, interval_s: float) -> None:
         while True:
             left_s = self._last_s + interval_s - time.monotonic()
             if left_s > 0:
                 await asyncio.sleep(left_s)
             else:
-                await self.write(b": keep-alive\n\n")
+                await self.write(self._keep_alive)

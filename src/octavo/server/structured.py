@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from octavo.base.errors import ValidationError
+from octavo.config.answer_options import STRUCTURED_OUTPUTS_BACKENDS
 from octavo.proto.structured import StructuredOutputsParams
 from octavo.server.api.sampling_fields import ConstraintFields
 from octavo.server.errors import ApiError, invalid_value
@@ -26,8 +27,6 @@ _GUIDED = {
     "guided_json_object": "json_object",
 }
 """Old field -> its name within structured_outputs."""
-_BACKENDS = frozenset({"auto", "guidance", "xgrammar", "outlines", "lm-format-enforcer"})
-"""Names that vLLM knows. One back end does what any of them would; a name that is none of these is a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class Constraint:
 def read_constraint(request: ConstraintFields) -> Constraint | None:
     """The one constraint of a request, or None. Raises ApiError naming the field."""
     backend = request.guided_decoding_backend
-    if backend is not None and backend.partition(":")[0] not in _BACKENDS:
+    if backend is not None and backend.partition(":")[0] not in STRUCTURED_OUTPUTS_BACKENDS:
         raise invalid_value(f"guided_decoding_backend={backend[:40]!r}: is not known", "guided_decoding_backend")
     found = [
         constraint
@@ -124,7 +123,7 @@ def _from_structured_outputs(value: dict[str, Any] | None) -> Constraint | None:
     if value is None:
         return None
     backend = value.get("backend")
-    if backend is not None and backend not in _BACKENDS:
+    if backend is not None and backend not in STRUCTURED_OUTPUTS_BACKENDS:
         raise invalid_value(f"structured_outputs.backend={str(backend)[:40]!r}: is not known", "structured_outputs")
     fields = {name: item for name, item in value.items() if name != "backend"}
     with named("structured_outputs"):

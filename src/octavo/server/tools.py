@@ -1,7 +1,7 @@
 """The tools of a request: their definitions, and which of them may, must or must not be called.
 
-Owns: tools, tool_choice (OpenAI's form and the flat one of Responses), parallel_tool_calls, bounds on number, names
-and size.
+Owns: tools, tool_choice (OpenAI's forms, and the flat ones of Responses), parallel_tool_calls, bounds on number,
+names and size.
 Does not own: how calls are written and constrained (parsers), tool calls of earlier turns (messages.py).
 """
 
@@ -20,6 +20,8 @@ from octavo.server.errors import ApiError, invalid_value
 from octavo.server.tools_schema import find_fault
 
 ToolChoice = Literal["none", "auto", "required", "named"]
+Functions = Sequence[Mapping[str, Any]]
+"""Definitions: the `function` of each tool."""
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -29,13 +31,15 @@ class ToolUse:
 
     shown: list[dict[str, Any]] | None = None
     """Those that the template shows; None: none."""
-    callable: Sequence[Mapping[str, Any]] = ()
+    callable: Functions = ()
     """Definitions (the `function` of a tool) that may be called. Empty: what the model writes is text."""
     choice: ToolChoice = "none"
     parallel: bool = True
     """More than one call in an answer is passed on."""
     num_bytes: int = 0
-    """Of the definitions that are shown, as JSON."""
+    """Of the definitions of the request, as JSON."""
+    names: Sequence[str] = ()
+    """Of all tools of the request, in order."""
 
     @property
     def is_forced(self) -> bool:
@@ -71,33 +75,64 @@ def read_tools(request: ChatFields, limits: ToolLimits) -> ToolUse:
         return ToolUse()
     num_bytes = _check_size(tools, limits)
     functions = _check_tools(tools)
-    kind, named = _read_choice(choice, functions)
+    kind, chosen, shown = _read_choice(choice, functions)
     if kind == "none":
         return ToolUse() if limits.excludes_unused else ToolUse(shown=tools, num_bytes=num_bytes)
     return ToolUse(
-        shown=tools,
-        callable=functions if named is None else [named],
+        shown=[tool for tool in tools if tool["function"] in shown],
+        callable=chosen,
         choice=kind,
         parallel=kind != "named" and request.parallel_tool_calls is not False,
         num_bytes=num_bytes,
+        names=[function["name"] for function in functions],
     )
 
 
-def _read_choice(
-    choice: str | dict[str, Any] | None, functions: Sequence[dict[str, Any]]
-) -> tuple[ToolChoice, dict[str, Any] | None]:
+def _read_choice(choice: str | dict[str, Any] | None, functions: Functions) -> tuple[ToolChoice, Functions, Functions]:
+    """What must come, what may be called, what the template shows. Raises ApiError."""
     if choice is None:
-        return "auto", None
+        return "auto", functions, functions
     if choice in ("none", "auto", "required"):
-        return choice, None  # type: ignore[return-value]
-    if isinstance(choice, dict) and choice.get("type") == "function":
-        holder = choice.get("function", choice)
-        name = holder.get("name") if isinstance(holder, dict) else None
-        for function in functions:
-            if function["name"] == name:
-                return "named", function
-    remedy = 'must be "none", "auto", "required" or {"type": "function", "function": {"name": one of the tools}}'
+        return choice, functions, functions  # type: ignore[return-value]
+    if isinstance(choice, dict):
+        if choice.get("type") == "allowed_tools":
+            mode, allowed = _read_allowed(choice.get("allowed_tools", choice), functions)
+            # The others are not shown either, so that the model does not think of calling them.
+            return mode, allowed, allowed
+        named = _find_function(choice, functions)
+        if named is not None:
+            return "named", [named], functions
+    remedy = (
+        'must be "none", "auto", "required", {"type": "function", "function": {"name": one of the tools}} or '
+        '{"type": "allowed_tools", "allowed_tools": {"mode", "tools"}}'
+    )
     raise invalid_value(f"tool_choice: {remedy}", "tool_choice")
+
+
+def _read_allowed(value: object, functions: Functions) -> tuple[ToolChoice, Functions]:
+    """The choice among some of the tools. Raises ApiError."""
+    field = "tool_choice.allowed_tools"
+    mode, listed = (value.get("mode"), value.get("tools")) if isinstance(value, Mapping) else (None, None)
+    if mode not in ("auto", "required"):
+        raise invalid_value(f'{field}.mode={str(mode)[:40]!r}: must be "auto" or "required"', "tool_choice")
+    if not isinstance(listed, list) or not listed:
+        raise invalid_value(f"{field}.tools: must be a list of at least one tool", "tool_choice")
+    allowed = []
+    for index, item in enumerate(listed):
+        found = _find_function(item, functions)
+        if found is None:
+            raise invalid_value(f"{field}.tools[{index}]: is none of the tools of this request", "tool_choice")
+        allowed.append(found)
+    return mode, [function for function in functions if function in allowed]
+
+
+def _find_function(item: object, functions: Functions) -> Mapping[str, Any] | None:
+    """The function that {"type": "function", "function": {"name": ...}}, or the same in flat form, names."""
+    if not isinstance(item, Mapping) or item.get("type") != "function":
+        return None
+    holder = item.get("function", item)
+    name = holder.get("name") if isinstance(holder, Mapping) else None
+    return next((function for function in functions if function["name"] == name), None)
 
 
 def _check_size(tools: list[dict[str, Any]], limits: ToolLimits) -> int:

@@ -72,8 +72,7 @@ class ConstraintMaker:
         return params
 
     def _wrap(self, params: StructuredOutputsParams, own: Constraint | None = None) -> ToolConstraint:
-        names = [tool["function"]["name"] for tool in self._use.shown or ()]
-        return ToolConstraint(params, "tools", "tools", names, self._use.callable, own)
+        return ToolConstraint(params, "tools", "tools", self._use.names, self._use.callable, own)
 
 
 @dataclass(frozen=True, slots=True)

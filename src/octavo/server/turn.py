@@ -82,8 +82,13 @@ class TurnUpdate:
 # ---- before ---------------------------------------------------------------------------------------------------------
 
 
-async def prepare_turn(request: ChatCompletionRequest, service: Service, *, request_id: str, model: str) -> Turn:
-    """Check, render, tokenize. Raises ApiError, and what the engine raises."""
+async def prepare_turn(
+    request: ChatCompletionRequest, service: Service, *, request_id: str, model: str, cuts_max_tokens: bool = False
+) -> Turn:
+    """Check, render, tokenize. Raises ApiError, and what the engine raises.
+
+    cuts_max_tokens: max_tokens beyond the context ends there, and is no error.
+    """
     limits = service.sampling_limits
     check_common(request, limits, num_prompts=1)
     num_logprobs = _num_logprobs(request)
@@ -92,12 +97,19 @@ async def prepare_turn(request: ChatCompletionRequest, service: Service, *, requ
     plan = service.formats.plan(talk.tools, read_constraint(request))
     if request.thinking_token_budget not in (None, -1) and plan.reasoning is None:
         raise invalid_value("thinking_token_budget: this model does not reason", "thinking_token_budget")
-    prepared = await _prepare(request, service, request_id, talk, plan, num_logprobs)
+    prepared = await _prepare(request, service, request_id, talk, plan, num_logprobs, cuts_max_tokens=cuts_max_tokens)
     state = await _find_state(service, prepared, plan)
     reasoning, tokenizer = plan.reasoning, service.engine.tokenizer
     make_counter = None
     if reasoning is not None and tokenizer is not None and state is not ReasoningState.OVER:
-        prepared = fit_reasoning(prepared, tokenizer, reasoning, state, request.thinking_token_budget)
+        prepared = fit_reasoning(
+            prepared,
+            tokenizer,
+            reasoning,
+            state,
+            request.thinking_token_budget,
+            constrains_reasoning=service.constrains_reasoning,
+        )
         make_counter = counter_factory(tokenizer, reasoning, state)
     last = talk.messages[-1]
     role = service.config.response_role if talk.options.add_generation_prompt else last["role"]
@@ -141,6 +153,8 @@ async def _prepare(
     talk: Conversation,
     plan: OutputPlan,
     num_logprobs: int | None,
+    *,
+    cuts_max_tokens: bool,
 ) -> PreparedRequest:
     engine = service.engine
     max_tokens = request.max_tokens if request.max_completion_tokens is None else request.max_completion_tokens
@@ -162,7 +176,7 @@ async def _prepare(
         "request_id": request_id,
         "priority": request.priority or 0,
         "deadline_s": service.deadline_s,
-        "is_strict": is_strict(max_tokens, service),
+        "is_strict": not cuts_max_tokens and is_strict(max_tokens, service),
     }
     num_kept = truncation(request, service, max_tokens)
     adds_special = bool(request.add_special_tokens)

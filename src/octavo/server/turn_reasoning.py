@@ -57,13 +57,18 @@ def fit_reasoning(
     reasoning: ReasoningFormat,
     state: ReasoningState,
     budget: int | None,
+    *,
+    constrains_reasoning: bool = False,
 ) -> PreparedRequest:
-    """Its constraint begins behind the reasoning, which ends within its budget (None, -1: there is none)."""
+    """Its constraint begins behind the reasoning, which ends within its budget (None, -1: there is none).
+
+    constrains_reasoning: the constraint holds from the first token all the same.
+    """
     start, end = (
         tokenizer.encode(marker, add_special_tokens=False) for marker in (reasoning.begin_marker, reasoning.end_marker)
     )
     changes: dict[str, Any] = {}
-    constraint = prepared.sampling.structured_outputs
+    constraint = None if constrains_reasoning else prepared.sampling.structured_outputs
     form = form_of(constraint) if constraint is not None and state is ReasoningState.OPEN else None
     if constraint is not None and form is not None:
         changes["structured_outputs"] = as_tag(_behind_reasoning(form, reasoning), constraint)

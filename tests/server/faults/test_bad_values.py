@@ -10,12 +10,13 @@ import re
 from pathlib import Path
 
 import pytest
-from fakes import bad_constraints, bad_requests
+from fakes import bad_constraints, bad_requests, bad_responses
 from fakes.bad_requests import CHAT, COMPLETIONS
 from fakes.fault_cases import CASES, ELSEWHERE, NOT_YET, ROOT
 from fakes.fault_suite import LEAKS, L, V, check_refusal
 
 PROBES = bad_requests.PROBES | bad_constraints.PROBES
+TABLES = (PROBES, bad_responses.PROBES)
 BROKEN = (b"", b"{", b"[]", b"1", b"\xff", b'{"messages":null}', b'{"model":5}')
 
 
@@ -40,7 +41,7 @@ def test_every_case_is_driven_here_or_elsewhere_or_cannot_happen_yet():
 @pytest.mark.parametrize("case_id", PROBES)
 def test_bad_values_are_refused_and_nothing_else_happens(suite, case_id):
     with suite.case():
-        for number, probe in enumerate(PROBES[case_id](V, L)):
+        for number, probe in enumerate(probe for table in TABLES if case_id in table for probe in table[case_id](V, L)):
             answer = suite.server.post(probe.route, probe.data)
             shown = f"{case_id} request {number} {probe.data[:120]!r}: {answer.status} {answer.body[:300]!r}"
             assert answer.status in probe.statuses, shown

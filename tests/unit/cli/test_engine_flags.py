@@ -43,6 +43,10 @@ def test_flags_and_keywords_make_the_same_configuration():
     assert config_from_args(args) == load_config(keywords, usage="server", env={})
 
 
+def test_names_may_be_one_json_list_as_vllm_has_them():
+    assert config_from_args(parse("--served-model-name", '["a b", "c"]')).model.served_model_name == ("a b", "c")
+
+
 def test_the_last_of_two_flags_counts():
     assert config_from_args(parse("--seed=1", "--seed=2")).model.seed == 2
     assert config_from_args(parse("--enforce-eager", "--no-enforce-eager")).kernels.enforce_eager is False

@@ -18,6 +18,9 @@ CASES = [
     {"override_generation_config": {"temperature": 0.5, "stop": ["a: b", "#"]}, "served_model_name": ["a", "no", "1"]},
     {"model": "folder with: colon #1", "chat_template": "{% for m in messages %}\n{{ m }}\n{% endfor %}"},
     {"prefix_hash_key": "null", "revision": "1e3", "tokenizer": "~"},
+    {"served_model_name": ["["]},
+    {"served_model_name": ['["a"]']},
+    {"served_model_name": ["a b", " c"]},
     {"hf_token": "secret-token"},
 ]
 

@@ -123,7 +123,7 @@ def test_a_kubernetes_service_named_octavo_does_not_set_the_port():
 
 
 def test_names_may_be_a_json_list_as_vllm_has_them():
-    assert load_config({"allowed_origins": ['["https://a", "https://b"]']}, env={}).server.allowed_origins == (
+    assert load_config({"allowed_origins": '["https://a", "https://b"]'}, env={}).server.allowed_origins == (
         "https://a",
         "https://b",
     )

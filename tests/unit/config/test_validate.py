@@ -1,5 +1,6 @@
 import pytest
 
+from octavo.config.answer_options import AnswerConfig
 from octavo.config.load import load_config
 from octavo.config.schema import CacheConfig, EngineConfig, ParallelConfig, SchedulerConfig
 from octavo.config.server_options import ServerConfig
@@ -21,6 +22,11 @@ BAD = [
     (EngineConfig(server=ServerConfig(admin_port=9)), ["admin_port"]),
     (EngineConfig(server=ServerConfig(uds="s", ssl_certfile="c", ssl_keyfile="k")), ["uds"]),
     (EngineConfig(server=ServerConfig(in_process=True, api_server_count=2)), ["api_server_count"]),
+    (EngineConfig(answers=AnswerConfig(structured_outputs_config={
+        "backend": "xgrammar", "disable_any_whitespace": "yes", "disable_any": True, "enable_in_reasoning": False})),
+     ["structured_outputs_config.disable_any_whitespace", "structured_outputs_config.disable_any"]),
+    (EngineConfig(answers=AnswerConfig(structured_outputs_config={"backend": "none/such"})),
+     ["structured_outputs_config.backend"]),
 ]  # fmt: skip
 
 

@@ -3,8 +3,8 @@ from fakes.grammar_tokenizer import make_test_backend
 from fakes.matching import compiled, takes
 
 from octavo.base.errors import ValidationError
-from octavo.grammar.json_schema import prepare_schema
 from octavo.grammar.limits import GrammarLimits
+from octavo.grammar.prepared_schema import prepare_schema
 from octavo.grammar.problem import SpecError
 
 LIMITS = GrammarLimits()
@@ -130,6 +130,13 @@ def test_a_bad_whitespace_pattern_is_refused(pattern):
 )
 def test_caps_are_refused_with_their_place(schema, pointer):
     assert pointer_of(schema) == pointer
+
+
+def test_the_fault_is_found_in_a_large_schema():
+    inner = {f"q{j}": {"type": "array", "items": {"properties": {"x": {"pattern": f"^x{j}"}}}} for j in range(15)}
+    properties = {f"p{i}": {"type": "object", "properties": inner} for i in range(60)}
+    properties["p30"] = {"items": {"oneOf": [{}, {}]}}
+    assert pointer_of({"type": "object", "properties": properties}) == "/properties/p30/items/oneOf"
 
 
 def test_deep_json_is_refused():

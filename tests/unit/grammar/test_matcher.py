@@ -36,6 +36,15 @@ def test_the_end_is_admitted_only_where_the_text_may_end():
     assert list(mask_of(matcher)) == [eos_id()]
 
 
+def test_a_text_that_only_its_mask_shows_to_be_over_is_complete_then():
+    matcher = start(json={"type": "number", "multipleOf": 2})
+    matcher.accept(encode("0"))
+    assert list(mask_of(matcher)) == [eos_id()]
+    assert matcher.is_complete
+    matcher.rollback(1)
+    assert not matcher.is_complete
+
+
 def test_bits_beyond_the_vocabulary_are_never_set():
     assert vocab_size() % 32
     matcher = start(regex="(?s:.)*")

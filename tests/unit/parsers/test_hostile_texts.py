@@ -1,3 +1,4 @@
+import json
 import time
 import tracemalloc
 
@@ -135,6 +136,26 @@ def test_memory_does_not_grow_with_the_text(tool):
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert size < 4 * MAX_HELD_CHARS
+
+
+@each_format
+def test_s78_nothing_that_a_model_writes_is_evaluated(tool, tmp_path):
+    """CVE-2025-9141: arguments that are expressions make no call, run nothing, and take no time."""
+    marker = tmp_path / "marker"
+    expressions = [
+        f"""__import__("os").system("touch {marker}")""", f"""open("{marker}", "w")""", "10**10**10", '"x"*10**10',
+        "[0]*10**9", "(lambda: 1)()", "f'{1}'", "x if 1 else y", "[i for i in (1,)]", "-(-1)", "a.b", "1 + 1",
+    ]  # fmt: skip
+    started = time.process_time()
+    for expression in expressions:
+        for text in (f"[f(a={expression})]", f"<|python_start|>[f(n={expression})]<|python_end|>"):
+            found = replay(parser_of(tool, reasoning=None), [text])
+            assert (found.calls, found.content) == ((), text)
+        text = f"<tool_call><function=f><parameter=n>{expression}</parameter></function></tool_call>"
+        for call in replay(parser_of(tool, reasoning=None), [text]).calls:
+            assert json.loads(call.arguments) == {"n": expression}
+    assert time.process_time() - started < 1.0
+    assert not marker.exists()
 
 
 def test_a_run_of_blanks_is_dropped_at_a_call_up_to_the_limit():

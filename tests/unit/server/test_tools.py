@@ -59,6 +59,41 @@ def test_a_named_tool_is_the_only_one_that_is_called_and_all_are_shown(choice):
     assert len(use.shown) == 2
 
 
+def allowed(mode, *names):
+    return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [tool(name) for name in names]}}
+
+
+@pytest.mark.parametrize("mode", ["auto", "required"])
+def test_only_tools_that_are_allowed_are_shown_and_called_in_the_order_of_the_tools(mode):
+    tools = [tool("a"), tool("b"), tool("c")]
+    use = read(tools=tools, tool_choice=allowed(mode, "c", "a", "c"))
+    assert (use.choice, [f["name"] for f in use.callable]) == (mode, ["a", "c"])
+    assert use.shown == [tools[0], tools[2]]
+    assert use.names == ["a", "b", "c"]
+    assert use.parallel
+    flat = {"type": "allowed_tools", "mode": mode, "tools": [{"type": "function", "name": "b"}]}
+    assert [f["name"] for f in read(tools=tools, tool_choice=flat).callable] == ["b"]
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        allowed("none", "a"),
+        allowed(None, "a"),
+        allowed("auto"),
+        allowed("required", "a", "x"),
+        {"type": "allowed_tools"},
+        {"type": "allowed_tools", "allowed_tools": []},
+        {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": ["a"]}},
+        {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": "a"}},
+    ],
+)
+def test_tools_that_cannot_be_allowed_are_refused(choice):
+    error = refusal(tools=[tool("a")], tool_choice=choice)
+    assert error.param == "tool_choice"
+    assert "allowed_tools" in str(error)
+
+
 @pytest.mark.parametrize("choice", [tool("c"), "any", {}, {"type": "function"}, {"type": "function", "function": 5}])
 def test_a_choice_that_is_none_of_the_tools_is_refused(choice):
     assert refusal(tools=[tool("a")], tool_choice=choice).param == "tool_choice"

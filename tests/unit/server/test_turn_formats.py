@@ -28,7 +28,8 @@ def formats(template=HERMES, **options):
 
 def use(choice, functions=FUNCTIONS, *, parallel=True):
     shown = [{"type": "function", "function": function} for function in FUNCTIONS]
-    return ToolUse(shown=shown, callable=functions, choice=choice, parallel=parallel)
+    names = [tool["function"]["name"] for tool in shown]
+    return ToolUse(shown=shown, callable=functions, choice=choice, parallel=parallel, names=names)
 
 
 def strict(functions):
@@ -138,7 +139,9 @@ def test_a_fault_that_a_grammar_finds_is_one_of_the_tool_that_has_it():
     bad = {"name": "b", "parameters": {"type": "object", "properties": {"y": {"not": {}}}}}
     functions = [FUNCTIONS[0], bad]
     shown = [{"type": "function", "function": function} for function in functions]
-    plan = formats().plan(ToolUse(shown=shown, callable=[bad], choice="named"), None)
+    plan = formats().plan(
+        ToolUse(shown=shown, callable=[bad], choice="named", names=[function["name"] for function in functions]), None
+    )
     tag = plan.constraint.params
     pointer = "/format/tags/0/content/json_schema/properties/y/not"
     name = "structured_outputs.structural_tag"

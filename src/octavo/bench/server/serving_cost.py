@@ -170,7 +170,7 @@ class _Served:
             ttft_s=statistics.median(record.ttft_s for record in records),
             token_s=statistics.median(record.tpot_s(record.num_output_tokens or 0) or 0.0 for record in records),
             client_cpu_s=result.cpu_s,
-            front_end_cpu_s=after.front_end.cpu_s - before.front_end.cpu_s,
+            front_end_cpu_s=after.without_engine.cpu_s - before.without_engine.cpu_s,
             engine_cpu_s=after.engine.cpu_s - before.engine.cpu_s,
         )
 

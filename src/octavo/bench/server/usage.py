@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ENGINE_MODULE = b"octavo.engine.process.main"
+ENGINE_MODULE, HELPER_MODULE = b"octavo.engine.process.main", b"octavo.engine.template.main"
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _CPU_CLOCK = 2
 """CPUCLOCK_SCHED of Linux: time a process has run, in nanoseconds, threads that have ended included."""
@@ -41,25 +41,33 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ServerUsage:
-    """Of a server: engine, and all else (front ends, launcher)."""
+    """Of a server: front ends and launcher; engine; processes in which front ends render templates."""
 
     front_end: Usage
     engine: Usage
+    helpers: Usage = Usage()
+
+    @property
+    def without_engine(self) -> Usage:
+        return self.front_end + self.helpers
 
     @property
     def total(self) -> Usage:
-        return self.front_end + self.engine
+        return self.without_engine + self.engine
 
 
 def read_server(pid: int) -> ServerUsage:
     """Of a server's process and all below it. Costs about 0.1 ms a process."""
-    front_end, engine = Usage(), Usage()
+    front_end, engine, helpers = Usage(), Usage(), Usage()
     for member in [pid, *descendants(pid)]:
-        if is_engine(member):
-            engine += read_process(member)
+        usage, words = read_process(member), _command_of(member)
+        if ENGINE_MODULE in words:
+            engine += usage
+        elif HELPER_MODULE in words:
+            helpers += usage
         else:
-            front_end += read_process(member)
-    return ServerUsage(front_end, engine)
+            front_end += usage
+    return ServerUsage(front_end, engine, helpers)
 
 
 def read_process(pid: int) -> Usage:
@@ -79,12 +87,12 @@ def read_process(pid: int) -> Usage:
         return Usage()
 
 
-def is_engine(pid: int) -> bool:
-    """Whether a process is the engine's."""
+def _command_of(pid: int) -> list[bytes]:
+    """The words of its command line; none for a process that is gone."""
     try:
-        return ENGINE_MODULE in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
-        return False
+        return []
 
 
 def descendants(pid: int) -> Iterator[int]:

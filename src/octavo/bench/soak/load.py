@@ -79,7 +79,9 @@ class SoakLoad:
     async def _client(self, number: int) -> None:
         rng = random.Random(f"{self._seed}/{number}")
         while True:
-            await self._going.wait()
+            while not self._going.is_set():
+                # A pause may have come between the event and this task's turn.
+                await self._going.wait()
             self._num_busy += 1
             try:
                 await self._do(self._mix.draw(rng), rng)

@@ -10,6 +10,8 @@ from pathlib import Path
 from octavo.bench.soak.verdict import SoakResult
 from octavo.bench.soak.watch import MIB
 
+HEADROOM = 1.25
+
 
 def write_soak_png(result: SoakResult, path: Path, *, title: str) -> None:
     """Draw and write it: memory, descriptors and threads, requests and blocks; quiet readings as dots."""
@@ -50,7 +52,8 @@ def write_soak_png(result: SoakResult, path: Path, *, title: str) -> None:
             (line,) = axes.plot(minutes, values, label=label, linewidth=1.2)
             axes.plot([minutes[i] for i in quiet], [values[i] for i in quiet], "o", color=line.get_color())
         axes.set_ylabel(y_label)
-        axes.set_ylim(bottom=0)
+        top = max(max(values, default=0.0) for _, values in series)
+        axes.set_ylim(0, HEADROOM * top or 1)
         axes.grid(alpha=0.3)
         if len(series) > 1:
             axes.legend(loc="upper right", ncols=3, fontsize="small")

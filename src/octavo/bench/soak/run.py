@@ -8,7 +8,7 @@ and wait. The first quiet one, after the warm-up, is what the others are compare
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from octavo.base.clock import Clock, MonotonicClock
@@ -24,7 +24,7 @@ from octavo.bench.soak.watch import Reading, take_reading
 NUM_QUIET = 6
 WARMUP_SHARE = 0.1
 SETTLE_S, SETTLE_POLL_S = 2.0, 0.1
-"""How long, after the last client's end, requests of clients that went away may still be there."""
+"""How long, after the last client's end, requests and connections of clients that went away may still be there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ async def run_soak(
             keep(await read(is_quiet=False))
         await load.pause()
         settled_s = clock.now_s() + SETTLE_S
-        while not (reading := await read(is_quiet=True)).is_idle and clock.now_s() < settled_s:
+        while not _is_settled(reading := await read(is_quiet=True), readings) and clock.now_s() < settled_s:
             await asyncio.sleep(SETTLE_POLL_S)
         keep(reading)
         load.resume()
@@ -85,6 +85,12 @@ async def run_soak(
         missing_kinds=missing,
         max_growth_mib=options.max_growth_mib,
     )
+
+
+def _is_settled(reading: Reading, earlier: Sequence[Reading]) -> bool:
+    """Nothing is under way, and no connection is open that was not when it was quiet first."""
+    first = next((known for known in earlier if known.is_quiet), reading)
+    return reading.is_idle and reading.front_end.num_fds <= first.front_end.num_fds
 
 
 def quiet_times(duration_s: float) -> list[float]:

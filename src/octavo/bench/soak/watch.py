@@ -5,6 +5,7 @@ Owns: one reading.   Does not own: when it is taken (run.py), what it must be (v
 
 from __future__ import annotations
 
+import asyncio
 import random
 from dataclasses import asdict, dataclass
 
@@ -13,6 +14,7 @@ from octavo.bench.server.usage import Usage, read_server
 from octavo.bench.soak.exchange import Request, perform, render
 
 MIB = 1024 * 1024
+CLOSE_S = 0.1
 GAUGES = ("vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc")
 
 
@@ -23,6 +25,7 @@ class Reading:
     at_s: float
     is_quiet: bool
     front_end: Usage
+    """With the process that renders its templates."""
     engine: Usage
     num_running: float
     num_waiting: float
@@ -54,11 +57,13 @@ async def take_reading(pid: int, port: int, *, at_s: float, is_quiet: bool, num_
     page = Request(name="metrics", data=render("GET", "/metrics"))
     text = (await perform(page, port, random.Random(0))).body.decode()
     running, waiting, kv_share = (sum_of(text, name) for name in GAUGES)
+    # The server must have seen the end of this connection, too.
+    await asyncio.sleep(CLOSE_S)
     usage = read_server(pid)
     return Reading(
         at_s=at_s,
         is_quiet=is_quiet,
-        front_end=usage.front_end,
+        front_end=usage.without_engine,
         engine=usage.engine,
         num_running=running,
         num_waiting=waiting,

@@ -119,7 +119,7 @@ class AsyncLLM:
         self._dispatcher.fail_all("the server is shutting down and the time to finish was up")
         return False
 
-    async def shutdown(self, timeout_s: float = 10.0) -> None:
+    async def shutdown(self, timeout_s: float = 5.0) -> None:
         """End the engine and everything of it; what still runs ends with an error. Idempotent."""
         if self._starting is not None and not self._starting.done():
             self._starting.cancel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from octavo.engine.process.spawned import SpawnedEngine
 from octavo.fault.policy import RestartPolicy
 
 
@@ -25,6 +26,8 @@ class AsyncOptions:
     """Accept ChatOptions.chat_template; such a template is code of the caller's."""
     restart_policy: RestartPolicy = field(default_factory=RestartPolicy)
     """How often a dead engine is replaced, and how soon."""
+    spawned_engine: SpawnedEngine | None = None
+    """A process for the first engine that was started already, to save the time of its imports."""
     client_idx: int = 0
     """Tells the front ends of one engine apart."""
     launcher_fd: int | None = None

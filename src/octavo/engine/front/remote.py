@@ -19,6 +19,7 @@ from octavo.config.resolved import ResolvedConfig
 from octavo.config.schema import EngineConfig
 from octavo.engine.front.link import LinkListener
 from octavo.engine.process.channel import Channel
+from octavo.engine.process.spawned import SpawnedEngine
 from octavo.engine.process.supervisor import EngineSupervisor, RunningEngine
 from octavo.engine.process.zmq_port import client_identity
 from octavo.fault.policy import RestartPolicy
@@ -85,12 +86,10 @@ class EngineSocket:
 
     def _read(self) -> None:
         for _ in range(MAX_MESSAGES_PER_TURN):
-            if not self._is_open:
+            # Asked before, since an exception for nothing to read costs as much as reading.
+            if not self._is_open or not int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
                 return
-            try:
-                frame = self._socket.recv(zmq.NOBLOCK)
-            except zmq.Again:
-                return
+            frame = self._socket.recv(zmq.NOBLOCK)
             try:
                 message = self._engine_codec.decode(frame)
             except ProtocolError as error:
@@ -161,9 +160,10 @@ class ProcessLink:
         *,
         client_idx: int = 0,
         policy: RestartPolicy | None = None,
+        spawned: SpawnedEngine | None = None,
     ) -> None:
         self._sockets = SocketLink(listener, client_idx=client_idx)
-        self.supervisor = EngineSupervisor(config, self._sockets, policy=policy)
+        self.supervisor = EngineSupervisor(config, self._sockets, policy=policy, spawned=spawned)
 
     async def start(self) -> None:
         """See EngineLink.start."""

@@ -29,7 +29,9 @@ def make_link(config: EngineConfig, options: AsyncOptions, listener: LinkListene
     if options.launcher_fd is not None:
         end = socket.socket(fileno=options.launcher_fd)
         return AttachedLink(end, listener, client_idx=options.client_idx)
-    return ProcessLink(config, listener, client_idx=options.client_idx, policy=options.restart_policy)
+    return ProcessLink(
+        config, listener, client_idx=options.client_idx, policy=options.restart_policy, spawned=options.spawned_engine
+    )
 
 
 async def start_both_halves(link: EngineLink, config: EngineConfig) -> FrontParts:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from octavo.base.errors import ConfigError, ConfigProblem, ValidationError
 from octavo.proto.sampling import SamplingParams
 
@@ -69,6 +71,21 @@ def check_overrides(overrides: Mapping[str, object]) -> None:
         problems.append(ConfigProblem(f"override_generation_config.{key}", overrides[key], f"has no effect; {remedy}"))
     if problems:
         raise ConfigError(problems)
+
+
+def apply_constraint_defaults(params: SamplingParams, switches: Mapping[str, object]) -> SamplingParams:
+    """The constraint, if there is one, with the switches of --structured-outputs-config that are on."""
+    constraint = params.structured_outputs
+    if constraint is None:
+        return params
+    changes = {
+        name: True
+        for name in ("disable_any_whitespace", "disable_additional_properties")
+        if switches.get(name) and not getattr(constraint, name)
+    }
+    if constraint.whitespace_pattern is not None:
+        changes.pop("disable_any_whitespace", None)  # the request says which blanks there may be
+    return params.clone(structured_outputs=structs.replace(constraint, **changes)) if changes else params
 
 
 def default_max_tokens(generation_config: Mapping[str, object]) -> int | None:

@@ -65,6 +65,7 @@ def load_front_parts(config: EngineConfig, checkpoint: Checkpoint) -> FrontParts
                 vocab_size=checkpoint.spec.vocab_size,
             ),
             chat_template=chat_template,
+            constraint_switches=config.answers.structured_outputs_config,
         ),
     )
 

@@ -8,12 +8,12 @@ that came without a seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from octavo.base.errors import ValidationError
-from octavo.engine.input.defaults import EndTokens, apply_end_tokens
+from octavo.engine.input.defaults import EndTokens, apply_constraint_defaults, apply_end_tokens
 from octavo.engine.input.prompts import (
     ChatMessage,
     ChatOptions,
@@ -60,6 +60,8 @@ class ModelDefaults:
     """The model's cap on output tokens, if it has one."""
     chat_template: str | None = None
     """The engine's, in place of the one in the model's files."""
+    constraint_switches: Mapping[str, object] = field(default_factory=dict)
+    """Of --structured-outputs-config."""
 
 
 class InputProcessor:
@@ -132,6 +134,7 @@ class InputProcessor:
         derived from the engine's seed and the number of requests before; with it, any thread may call.
         """
         params = self._defaults.sampling if sampling is None else sampling
+        params = apply_constraint_defaults(params, self._defaults.constraint_switches)
         check_prompt_ids(prompt.token_ids, self._limits)
         check_sampling(params, self._limits)
         if params.structured_outputs is not None and self._check_grammar is not None:

@@ -94,7 +94,7 @@ class LiveRequest:
         must_stop = continuation.apply(delta)
         if self._track is not None:
             self._note(self._track, index, delta, now_s)
-        if self.is_finished and metrics.finished_time is None:
+        if continuation.finish_reason is not None and metrics.finished_time is None and self.is_finished:
             metrics.finished_time = now_s
         return must_stop
 

@@ -1,6 +1,6 @@
 """A handle on one engine process, from the outside.
 
-Owns: starting it, its end of the socket pair, noticing its death whatever the cause, reaping it.
+Owns: our end of the socket pair, noticing its death whatever the cause, reaping it.
 Does not own: whether and when to start another (supervisor.py).
 Invariants: `on_exit` is called exactly once, after the last `on_status`, as soon as the kernel says that the process is
 gone (pidfd); no descriptor and no zombie is left then.
@@ -11,12 +11,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 from collections.abc import Callable
 
-from octavo.engine.process.channel import Channel, channel_pair
-from octavo.engine.process.entry import command
+from octavo.engine.process.channel import Channel
 from octavo.engine.process.signals import STACK_SIGNAL
+from octavo.engine.process.spawned import SpawnedEngine
 from octavo.proto.codec import control_codec, status_codec
 from octavo.proto.messages import ControlMessage, StartEngine, StatusMessage
 
@@ -33,18 +32,13 @@ class EngineChild:
         *,
         on_status: Callable[[EngineChild, StatusMessage], None],
         on_exit: Callable[[EngineChild, str], None],
+        spawned: SpawnedEngine | None = None,
     ) -> None:
         self.incarnation = start.incarnation
         self._on_exit = on_exit
         self._kill_cause: str | None = None
         self._loop = asyncio.get_running_loop()
-        ours, theirs = channel_pair()
-        with theirs:
-            fd = theirs.fileno()
-            # At our death SIGCONT: a stopped engine then ends itself as one that runs does. SIGKILL would leave the
-            # sockets' folder, and would hit the engine of a program whose thread that started it has ended.
-            run = command("octavo.engine.process.main", str(fd), at_parents_death=signal.SIGCONT)
-            self._process = subprocess.Popen(run, pass_fds=[fd], stdin=subprocess.DEVNULL)
+        self._process, ours = (spawned or SpawnedEngine()).claim()
         self._channel = Channel(
             ours, status_codec(), control_codec(), on_message=lambda message: on_status(self, message)
         )

@@ -18,6 +18,7 @@ import msgspec
 from octavo.base.log import get_logger
 from octavo.config.schema import EngineConfig
 from octavo.engine.process.channel import Channel, channel_pair
+from octavo.engine.process.spawned import SpawnedEngine
 from octavo.engine.process.supervisor import EngineSupervisor, RunningEngine
 from octavo.fault.policy import RestartPolicy
 from octavo.proto.codec import front_end_codec, news_codec
@@ -36,8 +37,10 @@ logger = get_logger(__name__)
 class EngineHub:
     """An EngineListener that repeats what it hears. On one event loop."""
 
-    def __init__(self, config: EngineConfig, *, policy: RestartPolicy | None = None) -> None:
-        self.supervisor = EngineSupervisor(config, self, policy=policy)
+    def __init__(
+        self, config: EngineConfig, *, policy: RestartPolicy | None = None, spawned: SpawnedEngine | None = None
+    ) -> None:
+        self.supervisor = EngineSupervisor(config, self, policy=policy, spawned=spawned)
         self._channels: dict[int, Channel[FrontEndMessage, NewsMessage]] = {}
         self._latest: NewsMessage | None = None
         self._incarnation = -1

@@ -58,7 +58,10 @@ class Supervision:
 
     def receive_start(self) -> StartEngine:
         """The first message. Ends the process when there is none."""
-        message = self._control_codec.decode(self._channel.recv(MAX_CONTROL_BYTES))
+        frame = self._receive()
+        if not frame:
+            os._exit(1)  # whoever started us has ended, or has no use for an engine
+        message = self._control_codec.decode(frame)
         if not isinstance(message, StartEngine):
             raise EngineDeadError(f"the first message was {type(message).__name__}")
         self._socket_dir = Path(message.address.removeprefix("ipc://")).parent

@@ -32,6 +32,7 @@ from octavo.config.resolved import ResolvedConfig
 from octavo.config.schema import EngineConfig
 from octavo.engine.process.child import EngineChild
 from octavo.engine.process.runtime_dir import RuntimeDir
+from octavo.engine.process.spawned import SpawnedEngine
 from octavo.fault.policy import GiveUp, RestartPolicy
 from octavo.proto.messages import ClientGone, EngineFailed, EngineReady, Shutdown, StartEngine, StatusMessage
 
@@ -77,11 +78,14 @@ class EngineSupervisor:
         *,
         policy: RestartPolicy | None = None,
         start_timeout_s: float = 600.0,
+        spawned: SpawnedEngine | None = None,
     ) -> None:
         self._config = config
         self._listener = listener
         self._policy = policy or RestartPolicy()
         self._start_timeout_s = start_timeout_s
+        self._spawned = spawned
+        """A process for the first engine, started before there was anything to tell it."""
         self._dir: RuntimeDir | None = None
         self._child: EngineChild | None = None
         self._next_incarnation = 0
@@ -152,7 +156,8 @@ class EngineSupervisor:
         )
         self._failure = None
         self._up_since_s = None
-        self._child = EngineChild(start, on_status=self._on_status, on_exit=self._on_exit)
+        spawned, self._spawned = self._spawned, None
+        self._child = EngineChild(start, on_status=self._on_status, on_exit=self._on_exit, spawned=spawned)
         cause = f"it was not up within {self._start_timeout_s:g} s"
         self._start_timer = self._loop.call_later(self._start_timeout_s, self.kill, cause)
 

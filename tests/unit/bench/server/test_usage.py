@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from octavo.bench.server.usage import Usage, descendants, read_process, read_server
 
 SLEEPER = "import time; print('up', flush=True); time.sleep(60)"
@@ -52,16 +54,17 @@ def test_a_process_that_is_gone_takes_nothing():
     assert read_process(process.pid) == Usage()
 
 
-def test_the_engine_is_told_from_the_front_end_by_its_command():
+@pytest.mark.parametrize(("module", "role"), [("process", "engine"), ("template", "helpers")])
+def test_processes_are_told_apart_by_their_command(module, role):
     # The name must not stand in the parent's own command.
-    run = f"subprocess.run([sys.executable, '-c', {SLEEPER!r}, 'octavo.engine.' + 'process.main'])"
+    run = f"subprocess.run([sys.executable, '-c', {SLEEPER!r}, 'octavo.engine.{module}.' + 'main'])"
     process = started(f"import subprocess, sys; {run}")
     try:
-        (engine,) = descendants(process.pid)
+        (child,) = descendants(process.pid)
         usage = read_server(process.pid)
-        assert usage.engine.num_threads == 1
+        assert getattr(usage, role).num_threads == 1
         assert usage.front_end.num_threads == 1
-        assert usage.total.rss_bytes == usage.engine.rss_bytes + usage.front_end.rss_bytes
-        os.kill(engine, 9)
+        assert usage.total.rss_bytes == usage.engine.rss_bytes + usage.helpers.rss_bytes + usage.front_end.rss_bytes
+        os.kill(child, 9)
     finally:
         ended(process)

@@ -153,6 +153,25 @@ def test_after_a_pause_nothing_is_under_way_until_it_is_resumed():
     assert found == (True, True)
 
 
+def test_a_pause_right_after_a_resume_finds_nothing_under_way():
+    server = Server(delay_s=0.02)
+
+    async def during(load):
+        found = []
+        for _ in range(5):
+            await load.pause()
+            load.resume()
+            await load.pause()
+            before = len(server.heads)
+            await asyncio.sleep(0.02)
+            found.append(len(server.heads) - before)
+            load.resume()
+        return found
+
+    _, found = soak(server, during)
+    assert found == [0] * 5
+
+
 def test_kinds_that_the_server_refuses_or_nobody_wants_are_left_out():
     refusing = b"HTTP/1.1 404 X\r\nContent-Length: 0\r\n\r\n"
 

@@ -7,6 +7,7 @@ import pytest
 from octavo.base.errors import ConfigError
 from octavo.engine.input.defaults import (
     EndTokens,
+    apply_constraint_defaults,
     apply_end_tokens,
     default_max_tokens,
     default_sampling_params,
@@ -14,6 +15,17 @@ from octavo.engine.input.defaults import (
     read_generation_config,
 )
 from octavo.proto.sampling import SamplingParams
+
+
+def test_switches_of_the_operator_apply_to_constraints_that_say_nothing_else():
+    switches = {"disable_any_whitespace": True, "disable_additional_properties": False, "enable_in_reasoning": True}
+    free = SamplingParams()
+    assert apply_constraint_defaults(free, switches) is free
+    plain = SamplingParams(structured_outputs={"json": {}})
+    assert apply_constraint_defaults(plain, {}) is plain
+    assert apply_constraint_defaults(plain, switches).structured_outputs.disable_any_whitespace
+    own = SamplingParams(structured_outputs={"json": {}, "whitespace_pattern": " ?"})
+    assert apply_constraint_defaults(own, switches) is own
 
 
 def test_the_models_sampling_defaults_apply_and_other_keys_do_not():
