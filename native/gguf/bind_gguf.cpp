@@ -12,24 +12,16 @@ namespace octavo {
 namespace {
 
 using bytes_in = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <typename T>
-using elements_out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using floats_out = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 }  // namespace
 
 void bind_gguf(nb::module_& m) {
     m.def(
         "dequantize_f32",
-        [](std::string_view format, bytes_in data, elements_out<float> out) {
+        [](std::string_view format, bytes_in data, floats_out out) {
             nb::gil_scoped_release released;
             dequantize(format, data.data(), data.size(), out.data(), out.size());
-        },
-        nb::arg("format"), nb::arg("data").noconvert(), nb::arg("out").noconvert());
-    m.def(
-        "dequantize_bf16",
-        [](std::string_view format, bytes_in data, elements_out<uint16_t> out) {
-            nb::gil_scoped_release released;
-            dequantize(format, data.data(), data.size(), reinterpret_cast<bfloat16*>(out.data()), out.size());
         },
         nb::arg("format"), nb::arg("data").noconvert(), nb::arg("out").noconvert());
 }

@@ -30,10 +30,6 @@ class cutter {
     char* next_;
 };
 
-void add_rows(const float* addend, float* sum, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) sum[i] += addend[i];
-}
-
 }  // namespace
 
 bool backend::takes_rows(int64_t num_rows) const {
@@ -70,6 +66,7 @@ tensor backend::project_qkv(const tensor& residual, const step_batch& batch, kv_
     check.bind("E", static_cast<int64_t>(block.norm->values.size()), "norm");
     check.bind("E", block.qkv->k, "qkv");
     check.bind("(H + 2K) * D", block.qkv->n, "qkv");
+    check.require(block.qkv->type == type_, "the matrix is of another dtype");
     const int64_t rows = residual.size(0), e = residual.size(1), width = block.qkv->n;
     const int64_t q_width = block.options.num_heads * block.options.head_dim, item = item_bytes(type_);
     if (!takes_rows(rows)) {
@@ -98,89 +95,134 @@ tensor backend::project_qkv(const tensor& residual, const step_batch& batch, kv_
     return q;
 }
 
-tensor backend::feed_forward(const tensor& attended, const tensor& residual, const int32_t* rows, int64_t num_rows,
-                             const feed_forward_block& block) {
-    shape_check check("feed_forward");
-    check.check(attended, "attended", type_, {"T", "H * D"});
-    check.check(residual, "residual", dtype::float32, {"T", "E"});
-    check.bind("H * D", block.out->k, "out");
-    check.bind("E", block.out->n, "out");
-    check.bind("E", static_cast<int64_t>(block.norm->values.size()), "norm");
-    check.bind("E", block.gate_up->k, "gate_up");
-    check.bind("F", block.gate_up->gate_width, "gate_up");
-    check.bind("F", block.down->k, "down");
-    check.bind("E", block.down->n, "down");
-    for (const packed_vector* norm : {block.attention_post_norm, block.post_norm}) {
-        if (norm) check.bind("E", static_cast<int64_t>(norm->values.size()), "post-norms");
-    }
-    for (int64_t i = 0; rows && i < num_rows; ++i) {
-        check.require(rows[i] >= 0 && rows[i] < residual.size(0),
-                      "row " + std::to_string(rows[i]) + " is not below T = " + std::to_string(residual.size(0)));
-    }
-    const int64_t count = rows ? num_rows : residual.size(0), e = residual.size(1), f = block.gate_up->gate_width;
-    tensor out(*arena_, dtype::float32, {count, e});
+namespace {
 
-    // Everything but the products, on rows [first, first + n) of the result. sums [n, E].
-    const auto enter = [&](int64_t first, int64_t n, float* sums, void* normed) {
-        if (block.attention_post_norm) {
-            const auto norm = kernels_.norm[static_cast<int>(dtype::float32)];
-            norm({sums, nullptr, block.attention_post_norm->values.data(), nullptr, sums, e, block.eps}, 0, n);
+// One call of feed_forward: what it reads and writes, and what lies between its products.
+class feed_forward_pass {
+  public:
+    feed_forward_pass(const backend& ops, const tensor& attended, const tensor& residual, const int32_t* rows,
+                      int64_t num_rows, const feed_forward_block& block)
+        : ops_(ops), attended_(attended), residual_(residual), rows_(rows), block_(block) {
+        shape_check check("feed_forward");
+        check.check(attended, "attended", ops.type(), {"T", "H * D"});
+        check.check(residual, "residual", dtype::float32, {"T", "E"});
+        check.bind("H * D", block.out->k, "out");
+        check.bind("E", block.out->n, "out");
+        check.bind("E", static_cast<int64_t>(block.norm->values.size()), "norm");
+        check.bind("E", block.gate_up->k, "gate_up");
+        check.bind("F", block.gate_up->gate_width, "gate_up");
+        check.bind("F", block.down->k, "down");
+        check.bind("E", block.down->n, "down");
+        for (const packed_vector* norm : {block.attention_post_norm, block.post_norm}) {
+            if (norm) check.bind("E", static_cast<int64_t>(norm->values.size()), "post-norms");
         }
-        float* const own = out.floats() + first * e;
-        const float* x = residual.floats() + first * e;
-        if (rows) {
-            for (int64_t i = 0; i < n; ++i) {
-                std::memcpy(own + i * e, residual.floats() + rows[first + i] * e, static_cast<size_t>(e) * 4);
+        for (const packed_matrix* weights : {block.out, block.gate_up, block.down}) {
+            check.require(weights->type == ops.type(), "a matrix is of another dtype");
+        }
+        for (int64_t i = 0; rows && i < num_rows; ++i) {
+            check.require(rows[i] >= 0 && rows[i] < residual.size(0),
+                          "row " + std::to_string(rows[i]) + " is not below T = " + std::to_string(residual.size(0)));
+        }
+        num_rows_ = rows ? num_rows : residual.size(0);
+        result_ = tensor(ops.memory(), dtype::float32, {num_rows_, residual.size(1)});
+    }
+
+    int64_t num_rows() const { return num_rows_; }
+    tensor take_result() { return std::move(result_); }
+
+    product out(int64_t first, int64_t count, float* sums) const {
+        const char* const x = static_cast<const char*>(attended_.data());
+        const int64_t row_bytes = attended_.size(1) * item_bytes(attended_.type());
+        return {rows_ ? x : x + first * row_bytes,
+                rows_ ? rows_ + first : nullptr,
+                count,
+                *block_.out,
+                0.0f,
+                activation::none,
+                sums};
+    }
+    product gate_up(const void* normed, int64_t count, void* gated) const {
+        return {normed, nullptr, count, *block_.gate_up, 0.0f, block_.kind, gated};
+    }
+    product down(const void* gated, int64_t count, float* sums) const {
+        return {gated, nullptr, count, *block_.down, 0.0f, activation::none, sums};
+    }
+
+    // sums [count, E] of `out` join the residual of rows [first, first + count), which is normed.
+    void join_attention(int64_t first, int64_t count, float* sums, void* normed) const {
+        norm_in_place(block_.attention_post_norm, sums, count);
+        const int64_t e = residual_.size(1);
+        float* const own = result_.floats() + first * e;
+        const float* x = residual_.floats() + first * e;
+        if (rows_) {
+            for (int64_t i = 0; i < count; ++i) {
+                std::memcpy(own + i * e, residual_.floats() + rows_[first + i] * e, static_cast<size_t>(e) * 4);
             }
             x = own;
         }
-        kernels_.norm[index()]({x, sums, block.norm->values.data(), own, normed, e, block.eps}, 0, n);
-    };
-    const auto leave = [&](int64_t first, int64_t n, float* sums) {
-        if (block.post_norm) {
-            const auto norm = kernels_.norm[static_cast<int>(dtype::float32)];
-            norm({sums, nullptr, block.post_norm->values.data(), nullptr, sums, e, block.eps}, 0, n);
-        }
-        add_rows(sums, out.floats() + first * e, n * e);
-    };
-    const int64_t item = item_bytes(type_), inner = block.out->k;
-    const auto rows_of = [&](int64_t first) -> std::pair<const void*, const int32_t*> {
-        if (rows) return {attended.data(), rows + first};
-        return {static_cast<const char*>(attended.data()) + first * inner * item, nullptr};
-    };
-
-    if (!takes_rows(count)) {
-        tensor sums(*arena_, dtype::float32, {count, e}), normed(*arena_, type_, {count, e});
-        tensor gated(*arena_, type_, {count, f});
-        const auto [x, indices] = rows_of(0);
-        const auto offset = [&](const tensor& t, int64_t row) {
-            return static_cast<char*>(t.data()) + row * t.size(1) * item_bytes(t.type());
-        };
-        multiply({x, indices, count, *block.out, 0.0f, activation::none, sums.data()});
-        run_rows(count, e, [&](int64_t first, int64_t last) {
-            enter(first, last - first, sums.floats() + first * e, offset(normed, first));
-        });
-        multiply({normed.data(), nullptr, count, *block.gate_up, 0.0f, block.kind, gated.data()});
-        multiply({gated.data(), nullptr, count, *block.down, 0.0f, activation::none, sums.data()});
-        run_rows(count, e, [&](int64_t first, int64_t last) { leave(first, last - first, sums.floats() + first * e); });
-        return out;
+        norm(ops_.type(), {x, sums, block_.norm->values.data(), own, normed, e, block_.eps}, count);
     }
-    const int64_t widest = std::max({inner, e, f});
-    const auto work = [&](int64_t first, int64_t n, char* scratch) {
-        cutter parts(scratch);
-        char* const packed = parts.take(n * widest * item);
-        auto* const sums = reinterpret_cast<float*>(parts.take(n * e * 4));
-        char* const normed = parts.take(n * e * item);
-        char* const gated = parts.take(n * f * item);
-        const auto [x, indices] = rows_of(first);
-        multiply_here({x, indices, n, *block.out, 0.0f, activation::none, sums}, packed);
-        enter(first, n, sums, normed);
-        multiply_here({normed, nullptr, n, *block.gate_up, 0.0f, block.kind, gated}, packed);
-        multiply_here({gated, nullptr, n, *block.down, 0.0f, activation::none, sums}, packed);
-        leave(first, n, sums);
-    };
-    run_chunks(count, static_cast<size_t>((widest + e + f) * item + e * 4), work);
-    return out;
+    // sums [count, E] of `down` join it too.
+    void join_feed_forward(int64_t first, int64_t count, float* sums) const {
+        norm_in_place(block_.post_norm, sums, count);
+        const int64_t e = residual_.size(1);
+        float* const own = result_.floats() + first * e;
+        for (int64_t i = 0; i < count * e; ++i) own[i] += sums[i];
+    }
+
+  private:
+    void norm(dtype type, const norm_params& params, int64_t count) const {
+        ops_.kernels().norm[static_cast<int>(type)](params, 0, count);
+    }
+    void norm_in_place(const packed_vector* weight, float* x, int64_t count) const {
+        if (!weight) return;
+        norm(dtype::float32, {x, nullptr, weight->values.data(), nullptr, x, residual_.size(1), block_.eps}, count);
+    }
+
+    const backend& ops_;
+    const tensor &attended_, &residual_;
+    const int32_t* rows_;
+    const feed_forward_block& block_;
+    int64_t num_rows_ = 0;
+    tensor result_;
+};
+
+}  // namespace
+
+tensor backend::feed_forward(const tensor& attended, const tensor& residual, const int32_t* rows, int64_t num_rows,
+                             const feed_forward_block& block) {
+    feed_forward_pass pass(*this, attended, residual, rows, num_rows, block);
+    const int64_t count = pass.num_rows(), e = block.out->n, f = block.down->k, item = item_bytes(type_);
+    if (!takes_rows(count)) {
+        const tensor sums(*arena_, dtype::float32, {count, e}), normed(*arena_, type_, {count, e});
+        const tensor gated(*arena_, type_, {count, f});
+        multiply(pass.out(0, count, sums.floats()));
+        run_rows(count, e, [&](int64_t first, int64_t last) {
+            pass.join_attention(first, last - first, sums.floats() + first * e,
+                                static_cast<char*>(normed.data()) + first * e * item);
+        });
+        multiply(pass.gate_up(normed.data(), count, gated.data()));
+        multiply(pass.down(gated.data(), count, sums.floats()));
+        run_rows(count, e, [&](int64_t first, int64_t last) {
+            pass.join_feed_forward(first, last - first, sums.floats() + first * e);
+        });
+        return pass.take_result();
+    }
+    const int64_t widest = std::max({block.out->k, e, f});
+    run_chunks(count, static_cast<size_t>((widest + e + f) * item + e * 4),
+               [&](int64_t first, int64_t n, char* scratch) {
+                   cutter parts(scratch);
+                   char* const packed = parts.take(n * widest * item);
+                   auto* const sums = reinterpret_cast<float*>(parts.take(n * e * 4));
+                   char* const normed = parts.take(n * e * item);
+                   char* const gated = parts.take(n * f * item);
+                   multiply_here(pass.out(first, n, sums), packed);
+                   pass.join_attention(first, n, sums, normed);
+                   multiply_here(pass.gate_up(normed, n, gated), packed);
+                   multiply_here(pass.down(gated, n, sums), packed);
+                   pass.join_feed_forward(first, n, sums);
+               });
+    return pass.take_result();
 }
 
 }  // namespace octavo

@@ -253,6 +253,3 @@ def probe_arithmetic(ops: Backend, num_passes: int) -> float:
 
 def dequantize_f32(format: str, data: npt.NDArray[np.uint8], out: npt.NDArray[np.float32]) -> None:
     """Whole blocks of a storage format, [bytes], -> out [elements]. Releases the GIL. ValueError: sizes or format."""
-
-def dequantize_bf16(format: str, data: npt.NDArray[np.uint8], out: npt.NDArray[np.uint16]) -> None:
-    """The same into the bits of bfloat16, rounded to nearest even."""

@@ -14,6 +14,7 @@ constexpr int kMaxDims = 3;
 
 class tensor {
   public:
+    tensor() = default;  // nothing, until another is moved here
     tensor(arena& memory, dtype type, std::initializer_list<int64_t> shape) : type_(type) {
         for (const int64_t size : shape) shape_[num_dims_++] = size;
         data_ = memory.take(static_cast<size_t>(num_elements() * item_bytes(type)));
@@ -32,7 +33,7 @@ class tensor {
     float* floats() const { return reinterpret_cast<float*>(data_.get()); }
 
   private:
-    dtype type_;
+    dtype type_ = dtype::float32;
     int num_dims_ = 0;
     int64_t shape_[kMaxDims] = {1, 1, 1};
     arena::buffer data_;

@@ -20,13 +20,6 @@ def dequantize(storage: StorageFormat, data: ByteArray) -> FloatArray:
     return _DECODERS[storage.name](blocks).reshape(-1)
 
 
-def to_bf16(values: FloatArray) -> npt.NDArray[np.uint16]:
-    """Round float32 to the bits of bfloat16, to nearest even; NaN stays NaN."""
-    bits = values.view(np.uint32)
-    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
-    return np.where(np.isnan(values), (bits >> np.uint32(16)) | np.uint32(0x40), rounded).astype(np.uint16)
-
-
 def _half(columns: ByteArray) -> FloatArray:
     """Two bytes a row -> [blocks, 1] float32."""
     return columns.copy().view(np.float16).astype(np.float32)

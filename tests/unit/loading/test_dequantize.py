@@ -15,12 +15,6 @@ def random_blocks(storage, num_blocks, seed=0):
     return np.random.default_rng(seed).integers(0, 256, storage.block_bytes * num_blocks, dtype=np.uint8)
 
 
-def native_bf16(storage, blocks):
-    out = np.empty(blocks.size // storage.block_bytes * storage.block_size, np.uint16)
-    _native.dequantize_bf16(storage.name, blocks, out)
-    return out
-
-
 def assert_bits_equal(actual, expected):
     """NaNs may differ in their payload."""
     nan = np.isnan(expected)
@@ -47,21 +41,6 @@ def test_values_are_those_of_the_gguf_package(name):
     with np.errstate(all="ignore"):
         expected = gguf.dequantize(rows, kind).reshape(-1).astype(np.float32)
     assert_bits_equal(dequantize_f32(storage, blocks), expected)
-
-
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("num_blocks", [0, 1, 300])
-def test_bfloat16_is_the_rounded_float32(name, num_blocks):
-    storage = FORMATS[name]
-    blocks = random_blocks(storage, num_blocks)
-    values = dequantize_f32(storage, blocks)
-    assert np.array_equal(native_bf16(storage, blocks), dequantize_reference.to_bf16(values))
-
-
-def test_rounding_is_to_nearest_even():
-    bits = np.array([0x3F808000, 0x3F818000, 0x3F808001, 0x7F7FFFFF, 0x7F800001, 0x00000001], np.uint32)
-    rounded = native_bf16(FORMATS["float32"], bits.view(np.uint8))
-    assert rounded.tolist() == [0x3F80, 0x3F82, 0x3F81, 0x7F80, 0x7FC0, 0x0000]
 
 
 def test_every_half_is_widened_exactly():
