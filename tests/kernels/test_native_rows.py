@@ -111,9 +111,3 @@ def test_a_row_with_a_value_that_is_not_finite_is_named(isa: str, dtype: str, ba
     ops, x = native_ops(dtype, isa), draw(5, 33)
     x[0, 0], x[1, 32], x[4, 0] = 3.3e38, bad, bad
     assert ops.finite_rows(ops.tensor(x)).tolist() == [True, False, True, True, False]
-
-
-def test_rounding_to_bfloat16_is_to_nearest_even() -> None:
-    bits = np.array([[0x3F808000, 0x3F818000, 0x3F808001, 0x7F7FFFFF, 0x7F800001, 0x00000001]], np.uint32)
-    rounded = native_ops("bfloat16").tensor(bits.view(np.float32)).numpy()
-    assert rounded[0].tolist() == [0x3F80, 0x3F82, 0x3F81, 0x7F80, 0x7FC0, 0x0000]
