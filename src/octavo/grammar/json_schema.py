@@ -149,8 +149,8 @@ class SchemaWalk:
         self.multiple = math.lcm(self.multiple, digits)
         if self.multiple > self._limits.max_multiple:
             raise SpecError(
-                f"the least common multiple of the digits of all multipleOf is {self.multiple}, at most "
-                f"{self._limits.max_multiple} can be enforced",
+                f"the least common multiple of the digits of all multipleOf is more than {self._limits.max_multiple}, "
+                "which cannot be enforced",
                 where,
             )
         return value
