@@ -35,9 +35,8 @@ def read_content(messages: Sequence[dict[str, Any]], system: str | list[dict[str
     if not messages:
         _refuse("messages: is empty; give at least one message")
     chat = ChatMessages()
-    text = "" if system is None else "\n".join(_text(block, where) for where, block in _blocks(system, "system"))
-    if text:
-        chat.messages.append({"role": "system", "content": text})
+    if system is not None:
+        _add_system(chat, list(_blocks(system, "system")))
     tool_names: dict[str, str] = {}
     turns = list(_turns(messages))
     for index, (role, blocks) in enumerate(turns):
@@ -46,8 +45,16 @@ def read_content(messages: Sequence[dict[str, Any]], system: str | list[dict[str
         elif role == "user":
             _add_user(chat, blocks, tool_names)
         else:
-            chat.messages.append({"role": role, "content": "\n".join(_text(block, where) for where, block in blocks)})
+            _add_system(chat, blocks)
     return chat
+
+
+def _add_system(chat: ChatMessages, blocks: Sequence[_Located]) -> None:
+    texts = [_text(block, where) for where, block in blocks]
+    if chat.messages and chat.messages[-1]["role"] == "system":
+        texts.insert(0, chat.messages.pop()["content"])
+    if texts:
+        chat.messages.append({"role": "system", "content": "\n".join(texts)})
 
 
 def _turns(messages: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[_Located]]]:
