@@ -42,8 +42,8 @@ class GrammarLimits:
     """Compilations that look for the keyword at fault ..."""
     max_error_search_s: float = 0.3
     """... and their processor time."""
-    max_checked: int = 4096
-    """Constraints remembered as admitted, 16 bytes each."""
+    max_verdict_bytes: int = 8 << 20
+    """Of constraints that are remembered together with what they became, or why they were refused."""
 
     initial_lexer_fuel: int = 1_000_000
     step_lexer_fuel: int = 200_000
