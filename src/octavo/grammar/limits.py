@@ -20,6 +20,8 @@ class GrammarLimits:
     """Schemas within schemas, counted through references: the library walks them on the thread's stack."""
     max_schema_nodes: int = 10_000
     """Schemas in one document."""
+    max_pointer_chars: int = 8 << 20
+    """Of their JSON pointers together: a long name counts again for every schema below it."""
     max_alternatives: int = 500
     """Branches of one anyOf, oneOf or allOf."""
     max_branches: int = 1_500

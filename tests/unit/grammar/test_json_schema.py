@@ -1,3 +1,5 @@
+import tracemalloc
+
 import pytest
 from fakes.grammar_tokenizer import make_test_backend
 from fakes.matching import compiled, takes
@@ -131,6 +133,16 @@ def test_a_bad_whitespace_pattern_is_refused(pattern):
 )
 def test_caps_are_refused_with_their_place(schema, pointer):
     assert pointer_of(schema) == pointer
+
+
+def test_long_names_above_many_schemas_are_refused_without_much_memory():
+    many = {"anyOf": [{"anyOf": [True] * 480} for _ in range(20)]}
+    tracemalloc.start()
+    try:
+        assert "too long" in str(_refused({"properties": {"x" * 60_000: many}}))
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_fault_is_found_in_a_large_schema():

@@ -20,7 +20,7 @@ def logged(prompt, sampling):
 
 def test_prompts_and_parameters_in_the_log_are_escaped_and_cut():
     [(request_id, prompt, params)] = logged(
-        "one\ntwo and three", SamplingParams(stop=["\x1b[0m"], bad_words=["x" * 900] * 9)
+        "one\ntwo and three", SamplingParams(stop=["\x1b[0m"], structured_outputs={"regex": "x" * 9000})
     )
     assert (request_id, prompt) == ("r", r"one\ntwo ... (17 characters)")
     assert "\x1b" not in params
