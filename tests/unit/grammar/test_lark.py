@@ -2,7 +2,7 @@ import contextlib
 import time
 
 import pytest
-from fakes.grammar_tokenizer import make_test_backend
+from fakes.grammar_tokenizer import make_tokenizer
 from fakes.matching import compiled, start, takes
 
 from octavo.base.errors import ValidationError
@@ -127,4 +127,4 @@ def test_errors_do_not_list_the_tokenizer_s_tokens():
 
 def test_special_tokens_can_be_named():
     matcher = start(grammar='start: <tool_call> "x"')
-    assert matcher.forced_tokens()[0] == make_test_backend()._special["<tool_call>"]
+    assert matcher.forced_tokens()[0] == make_tokenizer().token_to_id("<tool_call>")
