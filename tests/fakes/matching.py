@@ -10,7 +10,8 @@ from octavo.proto.structured import StructuredOutputsParams
 
 
 def compiled(**constraint):
-    return make_test_backend().compile(StructuredOutputsParams(**constraint).spec)
+    backend = make_test_backend()
+    return backend.compile(backend.prepare(StructuredOutputsParams(**constraint).spec))
 
 
 def start(**constraint):

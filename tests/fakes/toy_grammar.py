@@ -1,8 +1,8 @@
 """A grammar back end over token ids in plain Python, for tests that need to see each step.
 
-A spec of kind "choice" is a JSON list of texts, each a list of token ids: "3 1 4". One of kind "regex" is any number of
-tokens out of those it lists: "3 1 4". A regex of "broken" does not compile, one of "lost" refuses the second token that
-its own masks admit, one of "blocked" never has a mask.
+A constraint of kind "choice" is a JSON list of texts, each a list of token ids: "3 1 4". One of kind "regex" is any
+number of tokens out of those it lists: "3 1 4". A regex of "broken" is refused, one of "lost" refuses the second token
+that its own masks admit, one of "blocked" never has a mask.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from octavo.base.errors import GrammarError, ValidationError
 from octavo.proto.sampling import SamplingParams
-from octavo.proto.structured import GrammarSpec, StructuredOutputsParams
+from octavo.proto.structured import GrammarSpec, PreparedGrammar, StructuredOutputsParams
 
 
 def one_of(*texts: Sequence[int]) -> StructuredOutputsParams:
@@ -26,6 +26,11 @@ def one_of(*texts: Sequence[int]) -> StructuredOutputsParams:
 def any_of(*token_ids: int | str) -> StructuredOutputsParams:
     """The text is made of these tokens."""
     return StructuredOutputsParams(regex=" ".join(map(str, token_ids)))
+
+
+def prepared(spec: GrammarSpec) -> PreparedGrammar:
+    """What an engine is told of a constraint."""
+    return PreparedGrammar(text=json.dumps([spec.kind, spec.text]), num_bytes=1)
 
 
 class ToyMatcher:
@@ -90,15 +95,16 @@ class ToyGrammar:
 
     num_bytes = 1
 
-    def __init__(self, spec: GrammarSpec, ends: Sequence[int]) -> None:
-        self.name = spec.text
+    def __init__(self, grammar: PreparedGrammar, ends: Sequence[int]) -> None:
+        kind, text = json.loads(grammar.text)
+        self.name = text
         self.ends = set(ends)
         self.texts: list[tuple[int, ...]] | None = None
         self.tokens: list[int] = []
-        if spec.kind == "choice":
-            self.texts = [tuple(map(int, text.split())) for text in json.loads(spec.text)]
+        if kind == "choice":
+            self.texts = [tuple(map(int, choice.split())) for choice in json.loads(text)]
         else:
-            self.tokens = [3, 5] if spec.text in ("lost", "blocked") else list(map(int, spec.text.split()))
+            self.tokens = [3, 5] if text in ("lost", "blocked") else list(map(int, text.split()))
 
     def start(self) -> ToyMatcher:
         return ToyMatcher(self)
@@ -109,20 +115,20 @@ class ToyGrammars:
 
     def __init__(self, end_token_ids: Sequence[int] = ()) -> None:
         self.end_token_ids = frozenset(end_token_ids)
-        self.compiled: list[GrammarSpec] = []
+        self.compiled: list[PreparedGrammar] = []
 
-    def check(self, spec: GrammarSpec) -> None:
+    def prepare(self, spec: GrammarSpec) -> PreparedGrammar:
         if spec.text == "broken":
             raise ValidationError("structured_outputs.regex: is broken", parameter="structured_outputs.regex")
+        return prepared(spec)
 
-    def compile(self, spec: GrammarSpec) -> ToyGrammar:
-        self.check(spec)
-        self.compiled.append(spec)
-        return ToyGrammar(spec, sorted(self.end_token_ids))
+    def compile(self, grammar: PreparedGrammar) -> ToyGrammar:
+        self.compiled.append(grammar)
+        return ToyGrammar(grammar, sorted(self.end_token_ids))
 
     find = compile
 
 
 def constrained(params: StructuredOutputsParams, **fields: object) -> SamplingParams:
-    """Greedy unless it says otherwise."""
-    return SamplingParams(**{"temperature": 0.0, "structured_outputs": params, **fields})
+    """As an engine gets it. Greedy unless it says otherwise."""
+    return SamplingParams(**{"temperature": 0.0, "prepared_grammar": prepared(params.spec), **fields})

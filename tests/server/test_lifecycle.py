@@ -170,6 +170,9 @@ def test_a_full_queue_is_said_at_once_with_a_time_to_come_back(fresh):
     assert (answer.status, answer.error["code"], answer.headers["retry-after"]) == (503, "queue_full", "1")
     assert answer.seconds < 0.5
     assert "max_num_queued_reqs" in answer.error["message"]
+    answer = server.post("/v1/messages", {"messages": [{"role": "user", "content": "x"}], "max_tokens": 1})
+    assert (answer.status, answer.json["error"]["type"]) == (529, "overloaded_error")
+    assert answer.headers["retry-after"] == "1"
     server.stop(signal.SIGKILL)
     running.end()
     waiting.join()

@@ -22,7 +22,7 @@ from octavo.base.log import get_logger
 from octavo.core.policy import NeverReadyError, Readiness
 from octavo.core.request import Request
 from octavo.grammar.interface import CompiledGrammar, GrammarBackend
-from octavo.proto.structured import GrammarSpec
+from octavo.proto.structured import GrammarSpec, PreparedGrammar
 
 logger = get_logger(__name__)
 
@@ -53,19 +53,24 @@ class LazyBackend:
                 self._parts = self._make()
             return self._parts
 
-    def check(self, spec: GrammarSpec) -> None:
-        """See GrammarBackend.check."""
-        self.parts.backend.check(spec)
+    @property
+    def is_made(self) -> bool:
+        """True: nothing is left to make."""
+        return self._parts is not None
 
-    def compile(self, spec: GrammarSpec) -> CompiledGrammar:
+    def prepare(self, spec: GrammarSpec) -> PreparedGrammar:
+        """See GrammarBackend.prepare."""
+        return self.parts.backend.prepare(spec)
+
+    def compile(self, grammar: PreparedGrammar) -> CompiledGrammar:
         """See GrammarBackend.compile."""
-        return self.parts.backend.compile(spec)
+        return self.parts.backend.compile(grammar)
 
 
 class GrammarCompiler(Protocol):
-    """Compiles on threads of its own; equal specs share one grammar."""
+    """Compiles on threads of its own; equal grammars are compiled once."""
 
-    def submit(self, spec: GrammarSpec) -> Future[CompiledGrammar]:
+    def submit(self, grammar: PreparedGrammar) -> Future[CompiledGrammar]:
         """Never waits."""
         ...
 
@@ -78,7 +83,7 @@ class GrammarCompiler(Protocol):
 class _Order:
     """A request's grammar, on its way or there."""
 
-    spec: GrammarSpec
+    grammar: PreparedGrammar
     future: Future[CompiledGrammar]
     asked_s: float
     is_held: bool = True
@@ -107,8 +112,8 @@ class GrammarDesk:
         self._timeout_s = timeout_s
         self._orders: dict[str, _Order] = {}
         self._num_held = 0
-        self._ready: dict[GrammarSpec, CompiledGrammar] = {}
-        self._num_users: Counter[GrammarSpec] = Counter()
+        self._ready: dict[PreparedGrammar, CompiledGrammar] = {}
+        self._num_users: Counter[PreparedGrammar] = Counter()
         self._has_news = threading.Event()
 
     # ---- for the scheduler ------------------------------------------------------------------------------------------
@@ -118,25 +123,25 @@ class GrammarDesk:
 
         Raises NeverReadyError when it cannot be compiled or takes too long.
         """
-        wanted = request.client.sampling.structured_outputs
+        wanted = request.client.sampling.prepared_grammar
         if wanted is None:
             return Readiness.READY
         order = self._orders.get(request.request_id)
         if order is None:
             if self._num_held >= self._max_held:
                 return Readiness.NOT_YET
-            order = self._place_order(request.request_id, wanted.spec)
+            order = self._place_order(request.request_id, wanted)
         if order.future.done():
             return self._deliver(order)
         if self._clock.now_s() - order.asked_s > self._timeout_s:
             raise NeverReadyError(f"the grammar of this request was not compiled within {self._timeout_s:g} s")
         return Readiness.NOT_YET
 
-    def _place_order(self, request_id: str, spec: GrammarSpec) -> _Order:
-        future = self._compiler.submit(spec)
-        order = self._orders[request_id] = _Order(spec, future, self._clock.now_s())
+    def _place_order(self, request_id: str, grammar: PreparedGrammar) -> _Order:
+        future = self._compiler.submit(grammar)
+        order = self._orders[request_id] = _Order(grammar, future, self._clock.now_s())
         self._num_held += 1
-        self._num_users[spec] += 1
+        self._num_users[grammar] += 1
         future.add_done_callback(self._note_done)
         return order
 
@@ -147,7 +152,7 @@ class GrammarDesk:
                 raise NeverReadyError(str(error))
             logger.error("a grammar could not be compiled", exc_info=error)
             raise NeverReadyError(f"the grammar of this request could not be compiled: {type(error).__name__}: {error}")
-        self._ready[order.spec] = order.future.result()
+        self._ready[order.grammar] = order.future.result()
         return Readiness.READY
 
     def _note_done(self, _: Future[CompiledGrammar]) -> None:
@@ -171,10 +176,10 @@ class GrammarDesk:
                 continue
             order.future.cancel()
             self._num_held -= order.is_held
-            self._num_users[order.spec] -= 1
-            if not self._num_users[order.spec]:
-                del self._num_users[order.spec]
-                self._ready.pop(order.spec, None)
+            self._num_users[order.grammar] -= 1
+            if not self._num_users[order.grammar]:
+                del self._num_users[order.grammar]
+                self._ready.pop(order.grammar, None)
 
     @property
     def is_idle(self) -> bool:
@@ -197,9 +202,9 @@ class GrammarDesk:
         """See runner.constraints.GrammarSource."""
         return self._backend.parts.end_token_ids
 
-    def find(self, spec: GrammarSpec) -> CompiledGrammar:
+    def find(self, grammar: PreparedGrammar) -> CompiledGrammar:
         """See runner.constraints.GrammarSource."""
-        compiled = self._ready.get(spec)
+        compiled = self._ready.get(grammar)
         if compiled is None:
             raise NeverReadyError("the grammar of this request is gone: the request has ended")
         return compiled

@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 
 from octavo.grammar.interface import CompiledGrammar
-from octavo.proto.structured import GrammarSpec
+from octavo.proto.structured import PreparedGrammar
 
 
 class GrammarCache:
@@ -18,7 +18,7 @@ class GrammarCache:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
-        self._grammars: OrderedDict[GrammarSpec, tuple[CompiledGrammar, int]] = OrderedDict()
+        self._grammars: OrderedDict[PreparedGrammar, tuple[CompiledGrammar, int]] = OrderedDict()
         self._num_bytes = 0
         self.num_hits = 0
         self.num_misses = 0
@@ -31,26 +31,26 @@ class GrammarCache:
         """Of grammars and their texts, estimated from above."""
         return self._num_bytes
 
-    def get(self, spec: GrammarSpec) -> CompiledGrammar | None:
+    def get(self, prepared: PreparedGrammar) -> CompiledGrammar | None:
         """The grammar, which is now the last one used; None when it is not here."""
         with self._lock:
-            entry = self._grammars.get(spec)
+            entry = self._grammars.get(prepared)
             if entry is None:
                 self.num_misses += 1
                 return None
             self.num_hits += 1
-            self._grammars.move_to_end(spec)
+            self._grammars.move_to_end(prepared)
             return entry[0]
 
-    def put(self, spec: GrammarSpec, grammar: CompiledGrammar) -> None:
+    def put(self, prepared: PreparedGrammar, grammar: CompiledGrammar) -> None:
         """Keep a grammar, as long as there is room."""
         # A text takes up to four bytes a character.
-        num_bytes = grammar.num_bytes + 4 * len(spec.text)
+        num_bytes = grammar.num_bytes + 4 * len(prepared.text)
         with self._lock:
-            self._remove(spec)
+            self._remove(prepared)
             if num_bytes > self._max_bytes:
                 return
-            self._grammars[spec] = (grammar, num_bytes)
+            self._grammars[prepared] = (grammar, num_bytes)
             self._num_bytes += num_bytes
             while self._num_bytes > self._max_bytes:
                 self._remove(next(iter(self._grammars)))
@@ -60,7 +60,7 @@ class GrammarCache:
             self._grammars.clear()
             self._num_bytes = 0
 
-    def _remove(self, spec: GrammarSpec) -> None:
-        entry = self._grammars.pop(spec, None)
+    def _remove(self, prepared: PreparedGrammar) -> None:
+        entry = self._grammars.pop(prepared, None)
         if entry is not None:
             self._num_bytes -= entry[1]

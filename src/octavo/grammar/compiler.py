@@ -17,7 +17,7 @@ from octavo.base.errors import GrammarError, OctavoError
 from octavo.base.log import get_logger
 from octavo.grammar.cache import GrammarCache
 from octavo.grammar.interface import CompiledGrammar, GrammarBackend
-from octavo.proto.structured import GrammarSpec
+from octavo.proto.structured import PreparedGrammar
 
 logger = get_logger(__name__)
 
@@ -25,8 +25,8 @@ logger = get_logger(__name__)
 class _Job:
     """One compilation and who waits for it."""
 
-    def __init__(self, spec: GrammarSpec, deadline_s: float) -> None:
-        self.spec = spec
+    def __init__(self, grammar: PreparedGrammar, deadline_s: float) -> None:
+        self.grammar = grammar
         self.deadline_s = deadline_s
         self.waiting: list[Future[CompiledGrammar]] = []
 
@@ -52,7 +52,7 @@ class GrammarCompiler:
         self._timeout_s = timeout_s
         self._clock = clock
         self._lock = threading.Lock()
-        self._jobs: dict[GrammarSpec, _Job] = {}
+        self._jobs: dict[PreparedGrammar, _Job] = {}
         self._pool = ThreadPoolExecutor(num_threads, thread_name_prefix="octavo-grammar")
 
     @property
@@ -60,17 +60,17 @@ class GrammarCompiler:
         """Compilations that were asked for and are not over."""
         return len(self._jobs)
 
-    def submit(self, spec: GrammarSpec) -> Future[CompiledGrammar]:
+    def submit(self, grammar: PreparedGrammar) -> Future[CompiledGrammar]:
         """The compiled grammar, at once when it is in the cache. Its exception: ValidationError, GrammarError."""
         future: Future[CompiledGrammar] = Future()
-        known = self._cache.get(spec)
+        known = self._cache.get(grammar)
         if known is not None:
             future.set_result(known)
             return future
         with self._lock:
-            job = self._jobs.get(spec)
+            job = self._jobs.get(grammar)
             if job is None:
-                job = self._jobs[spec] = _Job(spec, self._clock() + self._timeout_s)
+                job = self._jobs[grammar] = _Job(grammar, self._clock() + self._timeout_s)
                 self._pool.submit(self._run, job)
             job.waiting.append(future)
         return future
@@ -87,21 +87,21 @@ class GrammarCompiler:
     def _run(self, job: _Job) -> None:
         with self._lock:
             if not job.is_wanted():
-                self._jobs.pop(job.spec, None)
+                self._jobs.pop(job.grammar, None)
                 return
         result: CompiledGrammar | OctavoError
         try:
             if self._clock() > job.deadline_s:
                 raise GrammarError(f"the grammar was not compiled within {self._timeout_s:g} s: too many are waiting")
-            result = self._backend.compile(job.spec)
-            self._cache.put(job.spec, result)
+            result = self._backend.compile(job.grammar)
+            self._cache.put(job.grammar, result)
         except OctavoError as error:
             result = error
         except Exception as error:
             logger.exception("a grammar's compilation failed")
             result = GrammarError(f"the grammar's compilation failed: {type(error).__name__}")
         with self._lock:
-            self._jobs.pop(job.spec, None)
+            self._jobs.pop(job.grammar, None)
             waiting = job.waiting
         for future in waiting:
             _settle(future, result)

@@ -14,8 +14,8 @@ from octavo.grammar.problem import SpecError
 _LOOK_AROUND = ("(?=", "(?!", "(?<=", "(?<!")
 _COUNT = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
 _TOKEN = re.compile(
-    r"""\\(?:[pPxuU]\{[^}]*\}|.)       # an escape
-      | \[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]   # a class
+    r"""\\(?:[pPxuU]\{[^}]{0,64}\}|.)       # an escape; no name in one is longer
+      | \[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*+\]   # a class
       | \(\?(?:P?<[A-Za-z_]\w*>|[a-zA-Z-]*:)|\(\?[a-zA-Z-]+\)|\(   # a group's head, or flags
       | [)|*+?]
       | \{\d{1,9}(?:,\d{0,9})?\}
@@ -99,7 +99,7 @@ class LongestWay:
 
 
 def _refuse_constructs(text: str, pointer: str | None) -> None:
-    """Look-around and back-references, outside of classes and escapes."""
+    """Look-around and back-references, outside of classes and escapes; classes without end."""
     position = 0
     while (match := _TOKEN.match(text, position)) is not None:
         token = match.group()
@@ -107,6 +107,8 @@ def _refuse_constructs(text: str, pointer: str | None) -> None:
             raise SpecError("look-ahead and look-behind are not supported in expressions", pointer)
         if len(token) == 2 and token[0] == "\\" and token[1] in "123456789k":
             raise SpecError(f"back-references such as {token} are not supported in expressions", pointer)
+        if token == "[":
+            raise SpecError("invalid regex: unclosed character class", pointer)
         position = match.end()
 
 

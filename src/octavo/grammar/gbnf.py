@@ -18,14 +18,14 @@ _TOKEN: Final = re.compile(
       | (?P<head>[A-Za-z_][\w-]*\s*::=)
       | (?P<name>[A-Za-z_][\w-]*)
       | (?P<string>"(?:\\.|[^"\\])*")
-      | (?P<characters>(?:\[\^?(?:\\.|[^\]\\])*\]|\.)(?P<times>[*+?]|\{\s*\d*\s*(?:,\s*\d*\s*)?\})?)
-      | (?P<mark>[()|*+?]|\{\s*\d*\s*(?:,\s*\d*\s*)?\})
+      | (?P<characters>(?:\[\^?(?:\\.|[^\]\\])*\]|\.)(?P<times>[*+?]|\{\s*+\d*+\s*+(?:,\s*+\d*+\s*+)?\})?)
+      | (?P<mark>[()|*+?]|\{\s*+\d*+\s*+(?:,\s*+\d*+\s*+)?\})
     """,
     re.VERBOSE | re.DOTALL,
 )
 _CHARACTER: Final = re.compile(r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)|.", re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t"}
-_HEAD: Final = re.compile(r"^\s*[A-Za-z_][\w-]*\s*::=", re.MULTILINE)
+_HEAD: Final = re.compile(r"^[^\S\n]*+[A-Za-z_][\w-]*+\s*+::=", re.MULTILINE)
 
 
 def is_gbnf(text: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from octavo.proto.structured import GrammarSpec
+from octavo.proto.structured import GrammarSpec, PreparedGrammar
 
 
 class Matcher(Protocol):
@@ -63,8 +63,15 @@ class CompiledGrammar(Protocol):
 class GrammarBackend(Protocol):
     """Compiles grammars for one tokenizer."""
 
-    def check(self, spec: GrammarSpec) -> None:
-        """Raises the ValidationError that compile would: it names the parameter and where in it the fault lies."""
+    def prepare(self, spec: GrammarSpec) -> PreparedGrammar:
+        """Check a constraint, by compiling it too. What it was about the last ones is remembered.
 
-    def compile(self, spec: GrammarSpec) -> CompiledGrammar:
-        """Raises ValidationError. Bounded in time and memory; the interpreter lock is free most of the time."""
+        Raises ValidationError, which names the parameter and where in it the fault lies. Bounded in time and memory.
+        Cost: Python over all of the text: 3 ms a KB at first, 110 ms for 78 KB.
+        """
+
+    def compile(self, grammar: PreparedGrammar) -> CompiledGrammar:
+        """What `prepare` of any back end for the same tokenizer made. The interpreter lock is free meanwhile.
+
+        Raises GrammarError where it fails all the same.
+        """

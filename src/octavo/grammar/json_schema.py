@@ -58,6 +58,7 @@ class SchemaWalk:
         self._limits = limits
         self._close_objects = close_objects
         self._num_nodes = 0
+        self._num_pointer_chars = 0
         self.multiple = 1
         """Least common multiple of all multipleOf so far."""
 
@@ -66,6 +67,9 @@ class SchemaWalk:
         self._num_nodes += 1
         if self._num_nodes > self._limits.max_schema_nodes:
             raise SpecError(f"the schema holds more than {self._limits.max_schema_nodes} schemas", pointer)
+        self._num_pointer_chars += len(pointer)
+        if self._num_pointer_chars > self._limits.max_pointer_chars:
+            raise SpecError("names of properties are too long for the number of schemas below them", "")
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, dict):
@@ -149,8 +153,8 @@ class SchemaWalk:
         self.multiple = math.lcm(self.multiple, digits)
         if self.multiple > self._limits.max_multiple:
             raise SpecError(
-                f"the least common multiple of the digits of all multipleOf is {self.multiple}, at most "
-                f"{self._limits.max_multiple} can be enforced",
+                f"the least common multiple of the digits of all multipleOf is more than {self._limits.max_multiple}, "
+                "which cannot be enforced",
                 where,
             )
         return value

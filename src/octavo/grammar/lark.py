@@ -22,17 +22,21 @@ _TOKEN: Final = re.compile(
     r"""(?P<space>[ \t\r\f]+)
       | (?P<newline>\n)
       | (?P<comment>(?://|\#)[^\n]*)
-      | (?P<string>"(?:\\.|[^"\\\n])*"i?)
-      | (?P<regex>/(?!/)(?:\\.|[^/\\\n])+/[imslux]*)
+      | (?P<string>"(?:\\.|[^"\\\n])*+"i?)
+      | (?P<regex>/(?!/)(?:\\.|[^/\\\n])++/[imslux]*)
+      | (?P<open>["/])
       | (?P<special><[^<>\s]+>)
       | (?P<directive>%[A-Za-z]+)
       | (?P<name>[!?]?[A-Za-z_][\w-]*)
-      | (?P<count>\{\s*\d*\s*(?:,\s*\d*\s*)?\}|~\s*\d+(?:\s*\.\.\s*\d+)?)
+      | (?P<count>\{\s*+\d*+\s*+(?:,\s*+\d*+\s*+)?\}|~\s*\d+(?:\s*\.\.\s*\d+)?)
       | (?P<number>\d+)
       | (?P<mark>::=|->|\.\.|.)
     """,
     re.VERBOSE,
 )
+_NESTING: Final = re.compile(r'(?://|#)[^\n]*|"(?:\\.|[^"\\\n])*+"?|/(?:\\.|[^/\\\n])++/?|[(\[{]|[)\]}]')
+"""Brackets, and what may hold characters that look like them: to the end of the line where it does not end."""
+_BLANKS: Final = re.compile(r"\s*+")
 _DIRECTIVES: Final = ("%json", "%regex", "%ignore", "%import", "%llguidance")
 _ATTRIBUTES: Final = ("capture", "lazy", "suffix")
 _RULE_HEAD: Final = re.compile(r"(?P<attributes>\s*\[[^\]\n]*\])?\s*(?:\.\d+\s*)?:(?![:=])")
@@ -41,9 +45,9 @@ _DECODER: Final = json.JSONDecoder()
 
 def prepare_grammar(text: str, limits: GrammarLimits) -> str:
     """The grammar in Lark. Raises SpecError."""
-    _check_depth(text, limits)
     if is_gbnf(text):
         text = gbnf_to_lark(text)
+    _check_depth(text, limits)
     return _LarkCheck(text, limits).run()
 
 
@@ -60,7 +64,7 @@ def expression_literal(pattern: str) -> str:
 def _check_depth(text: str, limits: GrammarLimits) -> None:
     """No recursion, here or in the library, may go as deep as the text likes."""
     depth = 0
-    for match in re.finditer(r'"(?:\\.|[^"\\\n])*"|[(\[{]|[)\]}]', text):
+    for match in _NESTING.finditer(text):
         bracket = match.group()
         if bracket in "([{":
             depth += 1
@@ -108,6 +112,9 @@ class _LarkCheck:
         elif kind == "regex":
             size = check_expression(token[1:].rpartition("/")[0], self._limits)
             self._rule.append(str(size))
+        elif kind == "open":
+            what = "a string" if token == '"' else "an expression"
+            raise SpecError(f"{what} is not closed: {shown(self._text[match.start() : match.start() + 20])}")
         elif kind == "string":
             self._check_literal(token)
             self._rule.append(str(len(token)))
@@ -130,9 +137,10 @@ class _LarkCheck:
         self._written.append(token)
         if token in ("%ignore", "%import"):
             return end
-        start = end + len(self._text[end:]) - len(self._text[end:].lstrip())
+        blanks = _BLANKS.match(self._text, end)
+        assert blanks is not None
         try:
-            value, after = _DECODER.raw_decode(self._text, start)
+            value, after = _DECODER.raw_decode(self._text, blanks.end())
         except (ValueError, RecursionError) as error:
             raise SpecError(f"{token} is not followed by JSON: {error}") from error
         if token == "%llguidance" and value != {}:

@@ -20,6 +20,8 @@ class GrammarLimits:
     """Schemas within schemas, counted through references: the library walks them on the thread's stack."""
     max_schema_nodes: int = 10_000
     """Schemas in one document."""
+    max_pointer_chars: int = 8 << 20
+    """Of their JSON pointers together: a long name counts again for every schema below it."""
     max_alternatives: int = 500
     """Branches of one anyOf, oneOf or allOf."""
     max_branches: int = 1_500
@@ -42,8 +44,8 @@ class GrammarLimits:
     """Compilations that look for the keyword at fault ..."""
     max_error_search_s: float = 0.3
     """... and their processor time."""
-    max_checked: int = 4096
-    """Constraints remembered as admitted, 16 bytes each."""
+    max_verdict_bytes: int = 8 << 20
+    """Of constraints that are remembered together with what they became, or why they were refused."""
 
     initial_lexer_fuel: int = 1_000_000
     step_lexer_fuel: int = 200_000

@@ -15,14 +15,10 @@ import numpy.typing as npt
 from llguidance import LLMatcher
 
 from octavo.base.errors import GrammarError
+from octavo.grammar.library import is_panic
 from octavo.grammar.limits import GrammarLimits
 
 T = TypeVar("T")
-
-
-def is_panic(error: BaseException) -> bool:
-    """True for a panic of the library: a BaseException of a class that cannot be imported."""
-    return type(error).__name__ == "PanicException"
 
 
 class LlguidanceMatcher:

@@ -16,7 +16,11 @@ from typing import Any, Final
 from octavo.parsers.json_text import escape
 from octavo.parsers.python_literal import read_literal
 
-_MAX_SCHEMA_DEPTH: Final = 8
+_MAX_REFERENCES: Final = 8
+"""In a row, where choices are looked for."""
+_MAX_SCHEMAS: Final = 256
+"""Looked at for the types of one parameter: tools may have many parameters that refer to much."""
+_COMBINING: Final = ("anyOf", "oneOf", "allOf")
 _TYPE_NAMES: Final = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
@@ -25,14 +29,14 @@ def types_of(schema: Mapping[str, Any] | None, parameter: str) -> frozenset[str]
     properties = schema.get("properties") if schema else None
     if not isinstance(properties, Mapping):
         return frozenset()
-    return _types(properties.get(parameter), schema or {}, 0)
+    return _types(properties.get(parameter), schema or {})
 
 
 def choices_of(schema: Mapping[str, Any], parameter: str) -> list[str]:
     """The texts that a parameter may be, where the schema lists them; empty where it does not, or not only texts."""
     properties = schema.get("properties")
     value = properties.get(parameter) if isinstance(properties, Mapping) else None
-    for _ in range(_MAX_SCHEMA_DEPTH):
+    for _ in range(_MAX_REFERENCES):
         if not isinstance(value, Mapping) or not isinstance(value.get("$ref"), str):
             break
         value = _resolve(value["$ref"], schema)
@@ -42,26 +46,40 @@ def choices_of(schema: Mapping[str, Any], parameter: str) -> list[str]:
     return choices
 
 
-def _types(schema: Any, root: Mapping[str, Any], depth: int) -> frozenset[str]:
-    if not isinstance(schema, Mapping) or depth > _MAX_SCHEMA_DEPTH:
-        return frozenset()
+def _types(schema: Any, root: Mapping[str, Any]) -> frozenset[str]:
+    """Of a schema, or of the schemas that it only combines or refers to. Each reference is followed once."""
     found: set[str] = set()
-    named = schema.get("type")
-    names = [named] if isinstance(named, str) else named if isinstance(named, list) else []
-    found.update(name for name in names if isinstance(name, str))
-    if not found:
-        values = schema.get("enum")
-        values = list(values) if isinstance(values, list) else [schema["const"]] if "const" in schema else []
-        found.update(_TYPE_NAMES.get(type(value), "null") for value in values)
-    if not found:
-        for word in ("anyOf", "oneOf", "allOf"):
-            branches = schema.get(word)
-            for branch in branches if isinstance(branches, list) else ():
-                found |= _types(branch, root, depth + 1)
-    reference = schema.get("$ref")
-    if not found and isinstance(reference, str):
-        found |= _types(_resolve(reference, root), root, depth + 1)
+    followed: set[str] = set()
+    stack = [schema]
+    for _ in range(_MAX_SCHEMAS):
+        if not stack:
+            break
+        node = stack.pop()
+        if not isinstance(node, Mapping):
+            continue
+        own = _own_types(node)
+        found |= own
+        branches = [branch for word in _COMBINING for branch in _list(node, word)]
+        reference = node.get("$ref")
+        if not own and branches:
+            stack += branches[:_MAX_SCHEMAS]
+        elif not own and isinstance(reference, str) and reference not in followed:
+            followed.add(reference)
+            stack.append(_resolve(reference, root))
     return frozenset(found)
+
+
+def _own_types(node: Mapping[str, Any]) -> set[str]:
+    """Those that a schema names, or that its values have."""
+    named = node.get("type")
+    names = {name for name in ([named] if isinstance(named, str) else _list(node, "type")) if isinstance(name, str)}
+    values = _list(node, "enum") or ([node["const"]] if "const" in node else [])
+    return names or {_TYPE_NAMES.get(type(value), "null") for value in values}
+
+
+def _list(node: Mapping[str, Any], keyword: str) -> list[Any]:
+    value = node.get(keyword)
+    return value if isinstance(value, list) else []
 
 
 def _resolve(reference: str, root: Mapping[str, Any]) -> Any:

@@ -25,7 +25,7 @@ from octavo.proto.sampling_checks import (
     refuse,
 )
 from octavo.proto.sampling_names import CheckedNames
-from octavo.proto.structured import StructuredOutputsParams, as_structured_outputs
+from octavo.proto.structured import PreparedGrammar, StructuredOutputsParams, as_structured_outputs
 
 __all__ = [
     "GREEDY_EPSILON",
@@ -98,6 +98,8 @@ class SamplingParams(
     """None: where prompt_logprobs are asked for; see `reads_prefix_cache`."""
     bad_words_token_ids: list[list[int]] | None = None
     """Internal: the token forms of `bad_words`, made by the front end."""
+    prepared_grammar: PreparedGrammar | None = None
+    """Internal: what `structured_outputs` become, which an engine is not told of."""
     structured_after: list[int] | None = None
     """Internal: the constraint begins behind these tokens of the output (the end of reasoning). None: at once."""
     thinking_start_token_ids: list[int] | None = None
@@ -165,7 +167,11 @@ class SamplingParams(
     @property
     def is_constrained(self) -> bool:
         """True: a grammar or a budget of reasoning says which tokens may come."""
-        return self.structured_outputs is not None or self.thinking_token_budget is not None
+        return (
+            self.structured_outputs is not None
+            or self.prepared_grammar is not None
+            or self.thinking_token_budget is not None
+        )
 
     @property
     def wants_logprobs(self) -> bool:

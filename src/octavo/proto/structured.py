@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -19,6 +19,8 @@ from octavo.proto.sampling_names import refuse_unknown
 
 MAX_GRAMMAR_BYTES: Final = 128 << 10
 """Of a schema, an expression, a grammar, or all choices together: it is read by each process it comes to."""
+MAX_PREPARED_CHARS: Final = 1 << 20
+"""Of a grammar in a library's form: escapes make texts longer."""
 MAX_CHOICES: Final = 4096
 ANY_OBJECT: Final = '{"type":"object"}'
 """The schema that json_object stands for."""
@@ -37,6 +39,17 @@ class GrammarSpec(NamedTuple):
     options: tuple[tuple[str, str | bool], ...] = ()
     """(name, value) of those that were given, by name: disable_additional_properties, disable_any_whitespace,
     whitespace_pattern."""
+
+
+class PreparedGrammar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A grammar that a back end has checked, in the form its library takes: compiling it again walks nothing in Python.
+
+    Hashable: equal ones share one compiled grammar.
+    """
+
+    text: Annotated[str, msgspec.Meta(max_length=MAX_PREPARED_CHARS)]
+    num_bytes: int
+    """Memory of the compiled grammar, estimated from above."""
 
 
 class _KnownNames(msgspec.StructMeta):

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from octavo.grammar.interface import CompiledGrammar
 from octavo.kernels.ops import IntArray
 from octavo.proto.plan import NewSequence
-from octavo.proto.structured import GrammarSpec
+from octavo.proto.structured import PreparedGrammar
 from octavo.runner.constraint import SequenceConstraint
 from octavo.runner.masks import describe_fault
 
@@ -32,7 +32,7 @@ class GrammarSource(Protocol):
         """Tokens that masks admit where a text may end."""
         ...
 
-    def find(self, spec: GrammarSpec) -> CompiledGrammar:
+    def find(self, grammar: PreparedGrammar) -> CompiledGrammar:
         """One that was compiled before. Raises an error fit for the client when there is none; never waits."""
         ...
 
@@ -78,12 +78,14 @@ class RowConstraints:
         return None
 
     def _make(self, new: NewSequence) -> SequenceConstraint:
-        wanted = new.sampling.structured_outputs
+        wanted = new.sampling.prepared_grammar
         if wanted is None:
+            if new.sampling.structured_outputs is not None:
+                raise LookupError("its grammar was not prepared")
             return SequenceConstraint(new, None, end_token_ids=())
         if self._grammars is None:
             raise LookupError("this engine has no grammars")
-        matcher = self._grammars.find(wanted.spec).start()
+        matcher = self._grammars.find(wanted).start()
         return SequenceConstraint(new, matcher, end_token_ids=self._grammars.end_token_ids)
 
     def free(self, rows: Iterable[int]) -> None:

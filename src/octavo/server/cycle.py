@@ -17,7 +17,9 @@ Scope = MutableMapping[str, Any]
 Message = Mapping[str, Any]
 
 _NO_BODY = frozenset({204, 304})
-_STATUS_LINES = {s.value: f"HTTP/1.1 {s.value} {s.phrase}\r\n".encode() for s in HTTPStatus}
+_PHRASES = {s.value: s.phrase for s in HTTPStatus} | {529: "Overloaded"}
+"""529 is no status of HTTP's own; Anthropic's API has it."""
+_STATUS_LINES = {status: f"HTTP/1.1 {status} {phrase}\r\n".encode() for status, phrase in _PHRASES.items()}
 
 
 class ClientDisconnectedError(OSError):
@@ -167,6 +169,6 @@ def render_refusal(error: ApiError, date: bytes) -> bytes:
     """The whole answer to what was no request, or too much of one; the connection ends with it."""
     body = error.body()
     headers = {"content-type": "application/json", "content-length": len(body), **error.headers, "connection": "close"}
-    lines = [f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}", f"date: {date.decode()}"]
+    lines = [f"HTTP/1.1 {error.status} {_PHRASES[error.status]}", f"date: {date.decode()}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode() + body

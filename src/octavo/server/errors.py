@@ -98,6 +98,12 @@ def write_openai_error(error: ApiError, request_id: str) -> tuple[int, bytes]:
     return error.status, error.body()
 
 
+def shown(value: object) -> str:
+    """A value of the request for a message, cut short."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 def invalid_value(message: str, param: str | None) -> ApiError:
     """A value of the request is wrong."""
     return ApiError(400, "invalid_value", message, param=param)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
-from octavo.server.errors import invalid_value
+from octavo.server.errors import invalid_value, shown
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 _TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
@@ -31,12 +31,12 @@ def read_messages(messages: list[dict[str, Any]], max_messages: int) -> list[dic
 def _read_message(message: dict[str, Any], where: str) -> dict[str, Any]:
     role = message.get("role")
     if not isinstance(role, str) or role not in ROLES:
-        _refuse(f"{where}.role={_short(role)}: must be one of {', '.join(sorted(ROLES))}")
+        _refuse(f"{where}.role={shown(role)}: must be one of {', '.join(sorted(ROLES))}")
     read = {name: value for name, value in message.items() if value is not None}
     reasoning = read.get("reasoning", read.get("reasoning_content"))
     if reasoning is not None:
         if not isinstance(reasoning, str):
-            _refuse(f"{where}.reasoning={_short(reasoning)}: must be a text")
+            _refuse(f"{where}.reasoning={shown(reasoning)}: must be a text")
         read["reasoning"] = read["reasoning_content"] = reasoning
     calls = read.get("tool_calls")
     if calls is not None:
@@ -57,7 +57,7 @@ def _read_content(content: object, where: str) -> str:
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        _refuse(f"{where}={_short(content)}: must be a text or a list of parts")
+        _refuse(f"{where}={shown(content)}: must be a text or a list of parts")
     texts = []
     for index, part in enumerate(content):
         if isinstance(part, str):
@@ -67,16 +67,16 @@ def _read_content(content: object, where: str) -> str:
         field = _TEXT_PARTS.get(kind) if isinstance(kind, str) else None
         text = part.get(field) if field is not None and isinstance(part, dict) else None
         if field is None:
-            _refuse(f"{where}[{index}].type={_short(kind)}: this model reads text only")
+            _refuse(f"{where}[{index}].type={shown(kind)}: this model reads text only")
         if not isinstance(text, str):
-            _refuse(f"{where}[{index}].{field}={_short(text)}: must be a text")
+            _refuse(f"{where}[{index}].{field}={shown(text)}: must be a text")
         texts.append(text)
     return "\n".join(texts)
 
 
 def _read_tool_calls(calls: object, where: str) -> list[dict[str, Any]]:
     if not isinstance(calls, list):
-        _refuse(f"{where}.tool_calls={_short(calls)}: must be a list")
+        _refuse(f"{where}.tool_calls={shown(calls)}: must be a list")
     return [_read_tool_call(call, f"{where}.tool_calls[{index}]") for index, call in enumerate(calls)]
 
 
@@ -96,8 +96,3 @@ def _read_tool_call(call: object, where: str) -> dict[str, Any]:
 
 def _refuse(message: str) -> NoReturn:
     raise invalid_value(message, "messages")
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

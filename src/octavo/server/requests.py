@@ -19,6 +19,9 @@ from octavo.server.service import Service
 
 T = TypeVar("T")
 
+MAX_PARAMS_CHARS = 2000
+"""Of sampling parameters in the log: a schema among them may have 128 KiB."""
+
 
 async def read_request(exchange: Exchange, service: Service, kind: type[T]) -> T:
     """The body as a struct. Raises ApiError."""
@@ -94,4 +97,5 @@ def note_request(exchange: Exchange, service: Service, prepared: list[PreparedRe
         return
     for request in prepared:
         shown = request.prompt.text if request.prompt.text is not None else str(request.prompt.token_ids[:64])
-        service.log_prompt(request.request_id, escape(shown, service.config.max_log_len), repr(request.sampling))
+        params = escape(repr(request.sampling), MAX_PARAMS_CHARS)
+        service.log_prompt(request.request_id, escape(shown, service.config.max_log_len), params)

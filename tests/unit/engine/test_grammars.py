@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fakes.scheduling import make_world, request
-from fakes.toy_grammar import ToyGrammars, any_of
+from fakes.toy_grammar import ToyGrammars, any_of, prepared
 
 from octavo.base.clock import ManualClock
 from octavo.base.errors import GrammarError, ValidationError
@@ -17,7 +17,7 @@ from octavo.core.policy import NeverReadyError, Readiness
 from octavo.core.request import Request
 from octavo.engine.grammars import BackendParts, GrammarDesk, LazyBackend
 from octavo.grammar.interface import CompiledGrammar
-from octavo.proto.structured import GrammarSpec
+from octavo.proto.structured import PreparedGrammar
 
 BACKEND = ToyGrammars([1])
 
@@ -26,20 +26,20 @@ class ManualCompiler:
     """Compiles when the test says so."""
 
     def __init__(self) -> None:
-        self.ordered: list[tuple[GrammarSpec, Future[CompiledGrammar]]] = []
+        self.ordered: list[tuple[PreparedGrammar, Future[CompiledGrammar]]] = []
         self.is_closed = False
 
-    def submit(self, spec: GrammarSpec) -> Future[CompiledGrammar]:
+    def submit(self, grammar: PreparedGrammar) -> Future[CompiledGrammar]:
         future: Future[CompiledGrammar] = Future()
-        self.ordered.append((spec, future))
+        self.ordered.append((grammar, future))
         return future
 
     def finish(self, idx: int = 0, error: Exception | None = None) -> None:
-        spec, future = self.ordered[idx]
+        grammar, future = self.ordered[idx]
         if error is not None:
             future.set_exception(error)
         else:
-            future.set_result(BACKEND.compile(spec))
+            future.set_result(BACKEND.compile(grammar))
 
     def close(self) -> None:
         self.is_closed = True
@@ -64,7 +64,7 @@ class Desk:
 
 
 def constrained(request_id: str, token_id: int = 5, **fields: Any):
-    return request(request_id, sampling={"structured_outputs": any_of(token_id)}, **fields)
+    return request(request_id, sampling={"prepared_grammar": prepared(any_of(token_id).spec)}, **fields)
 
 
 def state(request_id: str, token_id: int = 5) -> Request:
@@ -84,7 +84,7 @@ def test_a_grammar_is_ordered_once_and_its_request_waits_for_it() -> None:
     one.compiler.finish()
     assert one.num_calls == 1
     assert one.ask("a") is Readiness.READY
-    assert one.desk.find(any_of(5).spec).start().is_accepting
+    assert one.desk.find(prepared(any_of(5).spec)).start().is_accepting
 
 
 @pytest.mark.parametrize(
@@ -133,11 +133,11 @@ def test_a_grammar_stays_while_one_of_its_requests_lives() -> None:
         one.compiler.finish(idx)
         one.ask(name)
     one.desk.let_go(["a"])
-    assert one.desk.find(any_of(5).spec)
+    assert one.desk.find(prepared(any_of(5).spec))
     one.desk.let_go(["b", "b"])
     assert one.desk.is_idle
     with pytest.raises(NeverReadyError, match="gone"):
-        one.desk.find(any_of(5).spec)
+        one.desk.find(prepared(any_of(5).spec))
 
 
 def test_what_nobody_waits_for_is_cancelled() -> None:
@@ -163,11 +163,11 @@ def test_the_back_end_is_made_once_and_only_when_it_is_needed() -> None:
 
     lazy = LazyBackend(make)
     assert not made
-    lazy.check(any_of(5).spec)
-    lazy.compile(any_of(6).spec)
+    lazy.compile(lazy.prepare(any_of(6).spec))
+    assert lazy.is_made
     assert made == [1]
     with pytest.raises(ValidationError):
-        lazy.check(any_of("broken").spec)
+        lazy.prepare(any_of("broken").spec)
 
 
 # ---- with a scheduler -----------------------------------------------------------------------------------------------

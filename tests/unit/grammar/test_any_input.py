@@ -130,7 +130,8 @@ RELAXED = settings(deadline=None, max_examples=100, suppress_health_check=[Healt
 
 def _error_of(spec):
     try:
-        grammar = make_test_backend().compile(spec)
+        backend = make_test_backend()
+        grammar = backend.compile(backend.prepare(spec))
     except ValidationError as error:
         return error
     mask_of(grammar.start())

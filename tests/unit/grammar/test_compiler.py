@@ -7,7 +7,7 @@ import pytest
 from octavo.base.errors import GrammarError, ValidationError
 from octavo.grammar.cache import GrammarCache
 from octavo.grammar.compiler import GrammarCompiler
-from octavo.proto.structured import GrammarSpec
+from octavo.proto.structured import PreparedGrammar
 
 WAIT_S = 10
 
@@ -24,13 +24,13 @@ class Backend:
         self.begun = threading.Semaphore(0)
         self.compiled = []
 
-    def compile(self, spec):
+    def compile(self, grammar):
         self.begun.release()
         assert self.may_go.wait(WAIT_S)
-        self.compiled.append(spec.text)
-        if spec.text == "bad":
+        self.compiled.append(grammar.text)
+        if grammar.text == "bad":
             raise ValidationError("bad regex")
-        if spec.text == "broken":
+        if grammar.text == "broken":
             raise RuntimeError("a bug")
         return Grammar()
 
@@ -53,8 +53,8 @@ def compiler(backend, now):
     made.close()
 
 
-def spec(text):
-    return GrammarSpec("regex", text)
+def grammar(text):
+    return PreparedGrammar(text=text, num_bytes=100)
 
 
 def threads_of_compilers():
@@ -62,7 +62,7 @@ def threads_of_compilers():
 
 
 def test_submitting_does_not_wait(compiler, backend):
-    future = compiler.submit(spec("a"))
+    future = compiler.submit(grammar("a"))
     assert not future.done()
     backend.may_go.set()
     assert isinstance(future.result(WAIT_S), Grammar)
@@ -76,28 +76,28 @@ def test_no_thread_is_there_before_the_first_grammar(backend):
 
 def test_a_grammar_that_is_known_is_there_at_once(compiler, backend):
     backend.may_go.set()
-    first = compiler.submit(spec("a")).result(WAIT_S)
-    again = compiler.submit(spec("a"))
+    first = compiler.submit(grammar("a")).result(WAIT_S)
+    again = compiler.submit(grammar("a"))
     assert again.done()
     assert again.result() is first
     assert backend.compiled == ["a"]
 
 
 def test_those_who_wait_for_the_same_grammar_share_one_compilation(compiler, backend):
-    futures = [compiler.submit(spec("a")) for _ in range(5)]
+    futures = [compiler.submit(grammar("a")) for _ in range(5)]
     backend.may_go.set()
     assert len({id(future.result(WAIT_S)) for future in futures}) == 1
     assert backend.compiled == ["a"]
 
 
 def test_what_nobody_waits_for_any_more_is_not_compiled(compiler, backend):
-    compiler.submit(spec("busy"))
+    compiler.submit(grammar("busy"))
     assert backend.begun.acquire(timeout=WAIT_S)
-    wanted, unwanted = compiler.submit(spec("wanted")), compiler.submit(spec("unwanted"))
-    shared = [compiler.submit(spec("shared")) for _ in range(2)]
+    wanted, unwanted = compiler.submit(grammar("wanted")), compiler.submit(grammar("unwanted"))
+    shared = [compiler.submit(grammar("shared")) for _ in range(2)]
     assert unwanted.cancel()
     assert shared[0].cancel()
-    last = compiler.submit(spec("last"))
+    last = compiler.submit(grammar("last"))
     backend.may_go.set()
     last.result(WAIT_S)
     wanted.result(WAIT_S)
@@ -107,17 +107,17 @@ def test_what_nobody_waits_for_any_more_is_not_compiled(compiler, backend):
 
 
 def test_a_grammar_that_was_dropped_can_be_asked_for_again(compiler, backend):
-    compiler.submit(spec("busy"))
+    compiler.submit(grammar("busy"))
     assert backend.begun.acquire(timeout=WAIT_S)
-    compiler.submit(spec("a")).cancel()
-    again = compiler.submit(spec("a"))
+    compiler.submit(grammar("a")).cancel()
+    again = compiler.submit(grammar("a"))
     backend.may_go.set()
     assert again.result(WAIT_S)
 
 
 def test_a_faulty_grammar_is_the_exception_of_its_future_and_of_no_other(compiler, backend):
     backend.may_go.set()
-    bad, broken, good = (compiler.submit(spec(text)) for text in ("bad", "broken", "good"))
+    bad, broken, good = (compiler.submit(grammar(text)) for text in ("bad", "broken", "good"))
     with pytest.raises(ValidationError, match="bad regex"):
         bad.result(WAIT_S)
     with pytest.raises(GrammarError, match="RuntimeError"):
@@ -127,9 +127,9 @@ def test_a_faulty_grammar_is_the_exception_of_its_future_and_of_no_other(compile
 
 
 def test_a_grammar_not_begun_in_time_fails(compiler, backend, now):
-    compiler.submit(spec("busy"))
+    compiler.submit(grammar("busy"))
     assert backend.begun.acquire(timeout=WAIT_S)
-    late = compiler.submit(spec("late"))
+    late = compiler.submit(grammar("late"))
     now[0] = 6.0
     backend.may_go.set()
     with pytest.raises(GrammarError, match="within 5 s"):
@@ -138,9 +138,9 @@ def test_a_grammar_not_begun_in_time_fails(compiler, backend, now):
 
 
 def test_closing_cancels_what_waits(compiler, backend):
-    compiler.submit(spec("busy"))
+    compiler.submit(grammar("busy"))
     assert backend.begun.acquire(timeout=WAIT_S)
-    waiting = compiler.submit(spec("waiting"))
+    waiting = compiler.submit(grammar("waiting"))
     compiler.close()
     with pytest.raises(CancelledError):
         waiting.result(WAIT_S)
@@ -149,7 +149,7 @@ def test_closing_cancels_what_waits(compiler, backend):
 
 def test_threads_sleep_when_there_is_nothing_to_do(compiler, backend):
     backend.may_go.set()
-    compiler.submit(spec("a")).result(WAIT_S)
+    compiler.submit(grammar("a")).result(WAIT_S)
     begin_s = time.process_time()
     time.sleep(0.1)
     assert time.process_time() - begin_s < 0.05

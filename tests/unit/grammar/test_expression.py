@@ -1,3 +1,6 @@
+import contextlib
+import time
+
 import pytest
 from fakes.matching import compiled, takes
 
@@ -76,6 +79,14 @@ def test_digits_are_those_of_ascii():
 )
 def test_the_length_counts_repetitions_written_out(pattern, size):
     assert check_expression(pattern, LIMITS) == size
+
+
+@pytest.mark.parametrize("piece", ["[", r"\p{", "(?<a", "[:a", "[a-", "{1,"])
+def test_an_expression_that_never_closes_what_it_opens_takes_linear_time(piece):
+    start_s = time.thread_time()
+    with contextlib.suppress(SpecError):
+        check_expression(piece * (16_000 // len(piece)), LIMITS)
+    assert time.thread_time() - start_s < 1
 
 
 def test_an_empty_expression_is_refused():

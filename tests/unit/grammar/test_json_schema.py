@@ -1,3 +1,5 @@
+import tracemalloc
+
 import pytest
 from fakes.grammar_tokenizer import make_test_backend
 from fakes.matching import compiled, takes
@@ -126,10 +128,21 @@ def test_a_bad_whitespace_pattern_is_refused(pattern):
         ({"enum": [["x" * 20_001]]}, "/enum/0/0"),
         ({"pattern": "a{20001}"}, "/pattern"),
         ({"allOf": [{"multipleOf": 101}, {"multipleOf": 103}]}, "/allOf/1/multipleOf"),
+        ({"allOf": [{"multipleOf": 9973}, {"multipleOf": 10**4298 + 1}]}, "/allOf/1/multipleOf"),
     ],
 )
 def test_caps_are_refused_with_their_place(schema, pointer):
     assert pointer_of(schema) == pointer
+
+
+def test_long_names_above_many_schemas_are_refused_without_much_memory():
+    many = {"anyOf": [{"anyOf": [True] * 480} for _ in range(20)]}
+    tracemalloc.start()
+    try:
+        assert "too long" in str(_refused({"properties": {"x" * 60_000: many}}))
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_fault_is_found_in_a_large_schema():
@@ -194,4 +207,4 @@ def test_a_text_that_is_no_json_is_refused():
     from octavo.proto.structured import GrammarSpec
 
     with pytest.raises(ValidationError, match="not JSON"):
-        make_test_backend().check(GrammarSpec("json", "{"))
+        make_test_backend().prepare(GrammarSpec("json", "{"))

@@ -1,8 +1,14 @@
+import contextlib
+import time
+
 import pytest
-from fakes.grammar_tokenizer import make_test_backend
+from fakes.grammar_tokenizer import make_tokenizer
 from fakes.matching import compiled, start, takes
 
 from octavo.base.errors import ValidationError
+from octavo.grammar.lark import prepare_grammar
+from octavo.grammar.limits import GrammarLimits
+from octavo.grammar.problem import SpecError
 
 NUMBER_LIST = """
 // comments and strings with marks in them: "%declare", /x/
@@ -70,6 +76,8 @@ def test_schemas_inside_are_checked_and_followed():
         ("%declare X\nstart: X", "directive %declare"),
         ("start: <nope>", "special token"),
         ("start: b", "unknown name"),
+        ('start: "a', "a string is not closed"),
+        ("start: /a", "an expression is not closed"),
         ("root ::= [a", "cannot be read as GBNF from line 1"),
         ("root ::= missing", "no rule"),
         ("just words", "cannot be followed"),
@@ -80,6 +88,30 @@ def test_what_cannot_be_followed_is_refused(grammar, words):
         compiled(grammar=grammar)
     assert caught.value.parameter == "structured_outputs.grammar"
     assert len(str(caught.value)) < 600
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'start: "a"{' + " " * 16_000,
+        'start: "' + r"\"" * 8_000,
+        "start: /" + r"\/" * 8_000,
+        "start: a" + " " * 16_000 + "b",
+        "start: " + "a[" * 8_000,
+        "start: " + "%json{}" * 2_000,
+        'root ::= "a"{' + " " * 16_000,
+        'root ::= "' + r"\"" * 8_000,
+        "root ::= [" + r"\]" * 8_000,
+        "root ::= a" + " " * 16_000 + "b",
+        "\n" * 16_000 + "root",
+    ],
+    ids=lambda text: repr(text.strip()[:14]),
+)
+def test_a_grammar_that_never_closes_what_it_opens_takes_linear_time(text):
+    start_s = time.thread_time()
+    with contextlib.suppress(SpecError):
+        prepare_grammar(text, GrammarLimits())
+    assert time.thread_time() - start_s < 1
 
 
 def test_a_terminal_may_have_thousands_of_alternatives():
@@ -95,4 +127,4 @@ def test_errors_do_not_list_the_tokenizer_s_tokens():
 
 def test_special_tokens_can_be_named():
     matcher = start(grammar='start: <tool_call> "x"')
-    assert matcher.forced_tokens()[0] == make_test_backend()._special["<tool_call>"]
+    assert matcher.forced_tokens()[0] == make_tokenizer().token_to_id("<tool_call>")

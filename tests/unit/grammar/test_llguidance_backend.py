@@ -1,16 +1,18 @@
 import json
 import time
 
+import msgspec
 import pytest
 from fakes.grammar_tokenizer import encode, eos_id, make_test_backend, make_tokenizer, vocab_size
 from fakes.matching import compiled, mask_of, takes
 
-from octavo.base.errors import ConfigError, LoadError, ValidationError
+from octavo.base.errors import ConfigError, GrammarError, LoadError, ValidationError
 from octavo.grammar import make_backend
+from octavo.grammar.library import guarded
 from octavo.grammar.limits import GrammarLimits
-from octavo.grammar.llguidance_backend import LlguidanceBackend, _guarded
+from octavo.grammar.llguidance_backend import LlguidanceBackend
 from octavo.grammar.problem import SpecError
-from octavo.proto.structured import GrammarSpec
+from octavo.proto.structured import GrammarSpec, PreparedGrammar
 
 
 def _nested_one_of(depth):
@@ -63,24 +65,46 @@ def test_the_empty_schema_is_any_json(schema):
     assert takes(compiled(json=schema), "[1,null]")
 
 
-def test_check_admits_what_compile_does_and_remembers_it():
+def test_what_a_constraint_became_is_remembered_as_are_the_faults_of_one_that_is_refused():
     backend = make_test_backend()
     spec = GrammarSpec("json", '{"type":"integer","minimum":3}')
-    backend.check(spec)
+    prepared = backend.prepare(spec)
     before_s = time.thread_time()
     for _ in range(100):
-        backend.check(spec)
+        assert backend.prepare(spec) is prepared
     assert time.thread_time() - before_s < 0.02
     for _ in range(2):
-        with pytest.raises(ValidationError):
-            backend.check(GrammarSpec("json", '{"type":"x"}'))
+        with pytest.raises(ValidationError, match="is no type") as caught:
+            backend.prepare(GrammarSpec("json", '{"type":"x"}'))
+        assert (caught.value.parameter, caught.value.value) == ("structured_outputs.json", "/type")
 
 
 def test_memory_of_what_was_checked_is_bounded():
-    backend = LlguidanceBackend(make_tokenizer().to_str(), vocab_size(), [eos_id()], GrammarLimits(max_checked=3))
+    limits = GrammarLimits(max_verdict_bytes=2000)
+    backend = LlguidanceBackend(make_tokenizer().to_str(), vocab_size(), [eos_id()], limits)
     for index in range(10):
-        backend.check(GrammarSpec("regex", f"a{{{index + 1}}}"))
-    assert len(backend._checked) == 3
+        backend.prepare(GrammarSpec("regex", f"a{{{index + 1}}}"))
+    assert 0 < backend._verdicts.num_bytes <= 2000
+
+
+def test_a_prepared_grammar_compiles_in_another_back_end_of_the_same_tokenizer():
+    prepared = make_test_backend().prepare(GrammarSpec("json", '{"type":"object","properties":{"é":{"const":"\\n"}}}'))
+    elsewhere = LlguidanceBackend(make_tokenizer().to_str(), vocab_size(), [eos_id()])
+    assert takes(
+        elsewhere.compile(msgspec.msgpack.decode(msgspec.msgpack.encode(prepared), type=PreparedGrammar)), "{}"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "start: x", '{"grammars": 3}', "\0"])
+def test_what_no_back_end_prepared_is_an_error_of_its_request(text):
+    with pytest.raises(GrammarError, match="admitted before"):
+        make_test_backend().compile(PreparedGrammar(text=text, num_bytes=1))
+
+
+def test_a_grammar_that_becomes_too_long_is_refused(monkeypatch):
+    monkeypatch.setattr("octavo.grammar.library_text.MAX_PREPARED_CHARS", 10)
+    with pytest.raises(ValidationError, match="written out"):
+        make_test_backend().prepare(GrammarSpec("regex", "b{1,77}"))
 
 
 def test_a_grammar_serves_any_number_of_texts():
@@ -92,7 +116,7 @@ def test_a_grammar_serves_any_number_of_texts():
 
 def test_text_over_the_limit_is_refused():
     with pytest.raises(ValidationError, match="bytes"):
-        make_test_backend().check(GrammarSpec("regex", "a|" * 100_000 + "b"))
+        make_test_backend().prepare(GrammarSpec("regex", "a|" * 100_000 + "b"))
 
 
 def test_a_larger_grammar_counts_more_bytes():
@@ -108,7 +132,7 @@ def test_a_panic_of_the_library_is_a_fault_of_the_grammar():
         raise PanicException("unreachable")
 
     with pytest.raises(SpecError, match="fails on it"):
-        _guarded(panic)
+        guarded(panic)
 
 
 HOSTILE = {
@@ -147,11 +171,10 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_grammars_end_within_their_limits(name):
     """Compiled or refused, then followed for some tokens or given up: in bounded processor time."""
-    from octavo.base.errors import GrammarError
-
     begin_s = time.process_time()
     try:
-        matcher = make_test_backend().compile(HOSTILE[name]).start()
+        backend = make_test_backend()
+        matcher = backend.compile(backend.prepare(HOSTILE[name])).start()
         for _ in range(30):
             allowed = mask_of(matcher)
             matcher.accept([int(allowed[len(allowed) // 2])])
@@ -175,7 +198,8 @@ def test_forced_tokens_agree_with_the_masks_of_a_real_tokenizer(smollm2_path):
         "required": ["temperature", "longitude"],
         "additionalProperties": False,
     }
-    grammar = backend.compile(GrammarSpec("json", json.dumps(schema), (("disable_any_whitespace", True),)))
+    spec = GrammarSpec("json", json.dumps(schema), (("disable_any_whitespace", True),))
+    grammar = backend.compile(backend.prepare(spec))
     mask = np.zeros((width + 31) // 32, np.int32)
     ids = tokenizer.encode('{"temperature":"fahrenheit","longitude":-71}', add_special_tokens=False)
     matcher, num_forced = grammar.start(), 0

@@ -63,7 +63,7 @@ def test_every_end_token_of_the_model_is_admitted():
 
     other = make_tokenizer().token_to_id("</tool_call>")
     backend = LlguidanceBackend(make_tokenizer().to_str(), vocab_size(), [eos_id(), other])
-    matcher = backend.compile(GrammarSpec("regex", "a")).start()
+    matcher = backend.compile(backend.prepare(GrammarSpec("regex", "a"))).start()
     matcher.accept(encode("a"))
     assert set(mask_of(matcher)) == {eos_id(), other}
 

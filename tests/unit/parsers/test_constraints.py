@@ -69,7 +69,8 @@ each_guided_format = pytest.mark.parametrize(
 
 def grammar(name, *, required, parallel=True, template="", tools=TOOLS):
     params = TOOL_PARSERS[name].constraint(tools, required=required, parallel=parallel, chat_template=template)
-    return make_test_backend().compile(params.spec)
+    backend = make_test_backend()
+    return backend.compile(backend.prepare(params.spec))
 
 
 def calls_in(name, text):

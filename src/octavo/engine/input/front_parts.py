@@ -116,5 +116,5 @@ def make_inputs(
         ),
         parts.defaults,
         engine_seed=resolved.options.model.seed,
-        check_grammar=grammars.check,
+        prepare_grammar=grammars.prepare,
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from octavo.base.errors import ValidationError
+from octavo.base.errors import InvariantError, ValidationError
 from octavo.engine.input.defaults import EndTokens, apply_constraint_defaults, apply_end_tokens
 from octavo.engine.input.prompts import (
     ChatMessage,
@@ -28,9 +28,9 @@ from octavo.engine.input.seeds import derive_child_seed, derive_request_seed
 from octavo.engine.input.validate import RequestLimits, check_prompt_ids, check_sampling, fit_max_tokens
 from octavo.proto.request import NewRequest
 from octavo.proto.sampling import SamplingParams
-from octavo.proto.structured import GrammarSpec
+from octavo.proto.structured import GrammarSpec, PreparedGrammar
 
-GrammarCheck = Callable[[GrammarSpec], None]
+PrepareGrammar = Callable[[GrammarSpec], PreparedGrammar]
 """Raises ValidationError for a grammar that cannot be compiled."""
 
 
@@ -74,14 +74,14 @@ class InputProcessor:
         defaults: ModelDefaults,
         *,
         engine_seed: int,
-        check_grammar: GrammarCheck | None = None,
+        prepare_grammar: PrepareGrammar | None = None,
     ) -> None:
-        """check_grammar: None: constraints are not looked at here."""
+        """prepare_grammar: None: the caller prepares the grammars."""
         self._tokenizer = tokenizer
         self._limits = limits
         self._defaults = defaults
         self._engine_seed = engine_seed
-        self._check_grammar = check_grammar
+        self._prepare_grammar = prepare_grammar
         self._num_unseeded = 0
 
     @property
@@ -116,6 +116,11 @@ class InputProcessor:
         assert self._tokenizer is not None
         return chat.tokenize(text, self._tokenizer, add_special_tokens=add_special_tokens)
 
+    def constraint_of(self, sampling: SamplingParams | None) -> GrammarSpec | None:
+        """The grammar that a request with these parameters needs; None: none."""
+        constraint = self._with_defaults(sampling).structured_outputs
+        return None if constraint is None else constraint.spec
+
     def prepare(
         self,
         prompt: Prompt,
@@ -127,20 +132,23 @@ class InputProcessor:
         deadline_s: float | None = None,
         default_seed: int | None = None,
         is_strict: bool = False,
+        grammar: PreparedGrammar | None = None,
     ) -> PreparedRequest:
         """Check everything and fan out. Raises ValidationError; see fit_max_tokens for is_strict.
 
         arrival_s, deadline_s: on the engine's clock. default_seed: where the parameters have none, in place of one
-        derived from the engine's seed and the number of requests before; with it, any thread may call.
+        derived from the engine's seed and the number of requests before; with it, any thread may call. grammar: what
+        the constraint becomes (see `constraint_of`), where it is known already.
         """
-        params = self._defaults.sampling if sampling is None else sampling
-        params = apply_constraint_defaults(params, self._defaults.constraint_switches)
+        params = self._with_defaults(sampling)
         check_prompt_ids(prompt.token_ids, self._limits)
         check_sampling(params, self._limits)
-        if params.structured_outputs is not None and self._check_grammar is not None:
-            self._check_grammar(params.structured_outputs.spec)
+        if params.structured_outputs is not None and grammar is None:
+            if self._prepare_grammar is None:
+                raise InvariantError("nobody prepared the grammar of this request")
+            grammar = self._prepare_grammar(params.structured_outputs.spec)
         max_tokens = fit_max_tokens(len(prompt.token_ids), params.max_tokens, self._limits, is_strict=is_strict)
-        final, eos = self._finalize(params, max_tokens)
+        final, eos = self._finalize(params, max_tokens, grammar)
         seed = default_seed if params.seed is None else params.seed
         if seed is None:
             seed = derive_request_seed(self._engine_seed, self._num_unseeded)
@@ -162,10 +170,18 @@ class InputProcessor:
         ]
         return PreparedRequest(request_id=request_id, prompt=prompt, sampling=params, sequences=sequences)
 
-    def _finalize(self, params: SamplingParams, max_tokens: int) -> tuple[SamplingParams, tuple[int, ...]]:
+    def _with_defaults(self, sampling: SamplingParams | None) -> SamplingParams:
+        params = self._defaults.sampling if sampling is None else sampling
+        return apply_constraint_defaults(params, self._defaults.constraint_switches)
+
+    def _finalize(
+        self, params: SamplingParams, max_tokens: int, grammar: PreparedGrammar | None
+    ) -> tuple[SamplingParams, tuple[int, ...]]:
         """(parameters as the engine needs them, eos ids)."""
         with_ends, eos = apply_end_tokens(params, self._defaults.end_tokens)
         changes: dict[str, Any] = {}
+        if grammar is not None:
+            changes |= {"structured_outputs": None, "prepared_grammar": grammar}
         if with_ends.n != 1:
             changes["n"] = 1
         if with_ends.max_tokens != max_tokens:

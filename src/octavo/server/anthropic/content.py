@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from octavo.server.errors import ApiError, invalid_value
+from octavo.server.errors import ApiError, invalid_value, shown
 
 ERROR_PREFIX = "Error: "
 """In front of a result with is_error: templates have no other place for it."""
@@ -35,9 +35,8 @@ def read_content(messages: Sequence[dict[str, Any]], system: str | list[dict[str
     if not messages:
         _refuse("messages: is empty; give at least one message")
     chat = ChatMessages()
-    text = "" if system is None else "\n".join(_text(block, where) for where, block in _blocks(system, "system"))
-    if text:
-        chat.messages.append({"role": "system", "content": text})
+    if system is not None:
+        _add_system(chat, list(_blocks(system, "system")))
     tool_names: dict[str, str] = {}
     turns = list(_turns(messages))
     for index, (role, blocks) in enumerate(turns):
@@ -46,8 +45,16 @@ def read_content(messages: Sequence[dict[str, Any]], system: str | list[dict[str
         elif role == "user":
             _add_user(chat, blocks, tool_names)
         else:
-            chat.messages.append({"role": role, "content": "\n".join(_text(block, where) for where, block in blocks)})
+            _add_system(chat, blocks)
     return chat
+
+
+def _add_system(chat: ChatMessages, blocks: Sequence[_Located]) -> None:
+    texts = [_text(block, where) for where, block in blocks]
+    if chat.messages and chat.messages[-1]["role"] == "system":
+        texts.insert(0, chat.messages.pop()["content"])
+    if texts:
+        chat.messages.append({"role": "system", "content": "\n".join(texts)})
 
 
 def _turns(messages: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[_Located]]]:
@@ -57,7 +64,7 @@ def _turns(messages: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[_Loca
     for index, message in enumerate(messages):
         where, role = f"messages[{index}]", message.get("role")
         if role not in ("user", "assistant", "system"):
-            _refuse(f"{where}.role={_short(role)}: must be user or assistant")
+            _refuse(f"{where}.role={shown(role)}: must be user or assistant")
         new = list(_blocks(message.get("content"), f"{where}.content"))
         is_last = index == len(messages) - 1
         if not new and not (is_last and role == "assistant"):
@@ -77,11 +84,11 @@ def _blocks(content: object, where: str) -> Iterator[_Located]:
             yield where, {"type": "text", "text": content}
         return
     if not isinstance(content, list):
-        _refuse(f"{where}={_short(content)}: must be a text or a list of blocks")
+        _refuse(f"{where}={shown(content)}: must be a text or a list of blocks")
     for index, block in enumerate(content):
         place = f"{where}[{index}]"
         if not isinstance(block, dict):
-            _refuse(f"{place}={_short(block)}: must be a block, an object with a type")
+            _refuse(f"{place}={shown(block)}: must be a block, an object with a type")
         yield place, block
 
 
@@ -100,7 +107,7 @@ def _add_user(chat: ChatMessages, blocks: Sequence[_Located], tool_names: dict[s
         end_text()
         call_id = block.get("tool_use_id")
         if not isinstance(call_id, str) or call_id not in tool_names:
-            _refuse(f"{where}.tool_use_id={_short(call_id)}: no message before this one has a tool_use of that id")
+            _refuse(f"{where}.tool_use_id={shown(call_id)}: no message before this one has a tool_use of that id")
         content = _result(block, where)
         name = tool_names[call_id]
         chat.messages.append({"role": "tool", "tool_call_id": call_id, "name": name, "content": content})
@@ -110,7 +117,7 @@ def _add_user(chat: ChatMessages, blocks: Sequence[_Located], tool_names: dict[s
 def _result(block: dict[str, Any], where: str) -> str:
     content, is_error = block.get("content"), block.get("is_error")
     if not isinstance(is_error, bool | None):
-        _refuse(f"{where}.is_error={_short(is_error)}: must be true or false")
+        _refuse(f"{where}.is_error={shown(is_error)}: must be true or false")
     parts = [] if content is None else _blocks(content, f"{where}.content")
     text = "\n".join(_text(part, place) for place, part in parts)
     return ERROR_PREFIX + text if is_error else text
@@ -152,7 +159,7 @@ def _add_assistant(
 def _call(block: dict[str, Any], where: str) -> dict[str, Any]:
     arguments = block.get("input")
     if not isinstance(arguments, dict):
-        _refuse(f"{where}.input={_short(arguments)}: must be an object")
+        _refuse(f"{where}.input={shown(arguments)}: must be an object")
     function = {"name": _field(block, "name", where), "arguments": arguments}
     return {"id": _field(block, "id", where), "type": "function", "function": function}
 
@@ -161,7 +168,7 @@ def _text(block: dict[str, Any], where: str) -> str:
     kind = block.get("type")
     if kind != "text":
         raise ApiError(
-            400, "unsupported_feature", f"{where}.type={_short(kind)}: this model reads text only", param="messages"
+            400, "unsupported_feature", f"{where}.type={shown(kind)}: this model reads text only", param="messages"
         )
     return _field(block, "text", where)
 
@@ -169,14 +176,9 @@ def _text(block: dict[str, Any], where: str) -> str:
 def _field(block: dict[str, Any], name: str, where: str) -> str:
     value = block.get(name)
     if not isinstance(value, str):
-        _refuse(f"{where}.{name}={_short(value)}: must be a text")
+        _refuse(f"{where}.{name}={shown(value)}: must be a text")
     return value
 
 
 def _refuse(message: str) -> NoReturn:
     raise invalid_value(message, "messages")
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -132,7 +132,7 @@ class ToolUseBlock(msgspec.Struct, kw_only=True, tag_field="type", tag="tool_use
 
     id: str
     name: str
-    input: msgspec.Raw = msgspec.Raw(b"{}")
+    input: msgspec.Raw = msgspec.field(default_factory=lambda: msgspec.Raw(b"{}"))
 
 
 Block = TextBlock | ThinkingBlock | ToolUseBlock

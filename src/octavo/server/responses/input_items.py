@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from octavo.server.errors import invalid_value
+from octavo.server.errors import invalid_value, shown
 
 _ROLES = frozenset({"system", "developer", "user", "assistant"})
 _TEXT_PARTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
@@ -61,7 +61,7 @@ class _ItemReader:
             _refuse(f"{where}: refers to an item that was stored; nothing is stored here, send the item itself")
         if read is None:
             known = ", ".join(self._kinds)
-            _refuse(f"{where}.type={_short(kind)}: is not supported; items may be {known}")
+            _refuse(f"{where}.type={shown(kind)}: is not supported; items may be {known}")
         read(item, where)
 
     def instruct(self, content: str) -> None:
@@ -77,7 +77,7 @@ class _ItemReader:
     def _message(self, item: Item, where: str) -> None:
         role = item.get("role")
         if not isinstance(role, str) or role not in _ROLES:
-            _refuse(f"{where}.role={_short(role)}: must be one of {', '.join(sorted(_ROLES))}")
+            _refuse(f"{where}.role={shown(role)}: must be one of {', '.join(sorted(_ROLES))}")
         content = _read_texts(item.get("content"), f"{where}.content")
         if role == "assistant":
             self._said(_CONTENT)["content"] = content
@@ -139,13 +139,13 @@ def _read_texts(content: object, where: str) -> str:
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        _refuse(f"{where}={_short(content)}: must be a text or a list of parts")
+        _refuse(f"{where}={shown(content)}: must be a text or a list of parts")
     texts = []
     for index, part in enumerate(content):
         kind = part.get("type") if isinstance(part, dict) else None
         field = _TEXT_PARTS.get(kind) if isinstance(kind, str) else None
         if field is None or not isinstance(part, dict):
-            _refuse(f"{where}[{index}].type={_short(kind)}: this model reads text only")
+            _refuse(f"{where}[{index}].type={shown(kind)}: this model reads text only")
         texts.append(_text_of(part, field, f"{where}[{index}]"))
     return "\n".join(texts)
 
@@ -154,21 +154,16 @@ def _read_thoughts(parts: object, kind: str, where: str) -> str:
     if parts is None:
         return ""
     if not isinstance(parts, list) or not all(isinstance(part, dict) and part.get("type") == kind for part in parts):
-        _refuse(f"{where}={_short(parts)}: must be a list of parts of type {kind}")
+        _refuse(f"{where}={shown(parts)}: must be a list of parts of type {kind}")
     return "\n".join(_text_of(part, "text", f"{where}[{index}]") for index, part in enumerate(parts))
 
 
 def _text_of(item: Item, field: str, where: str) -> str:
     value = item.get(field)
     if not isinstance(value, str):
-        _refuse(f"{where}.{field}={_short(value)}: must be a text")
+        _refuse(f"{where}.{field}={shown(value)}: must be a text")
     return value
 
 
 def _refuse(message: str) -> NoReturn:
     raise invalid_value(message, "input")
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -54,6 +54,10 @@ def test_a_system_message_between_others_keeps_its_place():
         "user", "system", "user"]  # fmt: skip
 
 
+def test_a_system_message_at_the_start_joins_the_system_prompt():
+    assert read({"role": "system", "content": "b"}, USER, system="a")[0] == {"role": "system", "content": "a\nb"}
+
+
 def test_calls_and_their_results_become_messages_in_their_order():
     blocks = [text("so"), CALL, {**CALL, "id": "t2", "name": "g"}]
     results = [result("1"), result([text("2"), text("3")], "t2"), text("go on")]
