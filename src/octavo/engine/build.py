@@ -27,11 +27,11 @@ from octavo.engine.core import EngineCore
 from octavo.engine.frontend import FrontEnd
 from octavo.engine.grammars import GrammarDesk, LazyBackend
 from octavo.engine.input.front_parts import (
-    FrontParts,
     load_front_parts,
     make_grammar_backend,
     make_inputs,
     open_model,
+    read_vocabulary,
 )
 from octavo.engine.input.processor import InputProcessor
 from octavo.engine.output.processor import OutputProcessor
@@ -104,17 +104,12 @@ def build_core(
     timeline.mark("machine")
     with open_model(config) as checkpoint:
         resolved = _resolve(config, checkpoint, machine, timeline)
-        backend = make_grammar_backend(lambda: _read_front_parts(config))
+        backend = make_grammar_backend(lambda: read_vocabulary(config))
         grammars = _make_desk(backend, resolved, clock, on_ready=on_step_done)
         executor, meter = _load_executor(checkpoint, resolved, grammars, timeline, None)
         identity = model_identity(checkpoint, resolved)
     core = _make_core(resolved, executor, clock, grammars, meter=meter, identity=identity, on_step_done=on_step_done)
     return resolved, core
-
-
-def _read_front_parts(config: EngineConfig) -> FrontParts:
-    with open_model(config) as checkpoint:
-        return load_front_parts(config, checkpoint)
 
 
 def _make_desk(

@@ -162,6 +162,16 @@ class EngineCore:
         return self._scheduler.take_deltas(self._clock.now_s())
 
     @property
+    def is_prepared_for_grammars(self) -> bool:
+        """True: the first constrained request has nothing more to wait for than any other. From any thread."""
+        return self._grammars is None or self._grammars.is_prepared
+
+    def prepare_for_grammars(self) -> None:
+        """Make what all grammars share. From any thread; others stand still for up to 2 s. Raises what that raises."""
+        if self._grammars is not None:
+            self._grammars.prepare()
+
+    @property
     def num_running(self) -> int:
         return self._scheduler.num_running
 

@@ -4,7 +4,8 @@ Owns: which grammars are compiled when, what waits for them, how long they stay.
 Does not own: how they are compiled (grammar/), when a request starts (the scheduler), matchers (the runner).
 Invariants: no step waits for a compiler, and no request for another's grammar; a grammar stays while a request that
 uses it lives; at most `max_held` requests hold one before they start, however many wait. What goes wrong with a grammar
-ends its own requests. Threads: `LazyBackend` and `GrammarDesk.find` from any; the rest from the scheduler's.
+ends its own requests. Threads: `LazyBackend`, `find` and `prepare` of `GrammarDesk` from any; the rest from the
+scheduler's.
 """
 
 from __future__ import annotations
@@ -190,6 +191,15 @@ class GrammarDesk:
         """Until a grammar came or failed since the last call, or the time is up."""
         self._has_news.wait(timeout_s)
         self._has_news.clear()
+
+    @property
+    def is_prepared(self) -> bool:
+        """True: the back end is there."""
+        return self._backend.is_made
+
+    def prepare(self) -> None:
+        """Make the back end, if it is not there. From any thread. Raises what making it raises."""
+        self._backend.parts  # noqa: B018
 
     def close(self) -> None:
         """Compile nothing more."""

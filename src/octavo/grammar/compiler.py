@@ -8,10 +8,13 @@ Invariant: whatever goes wrong in a compilation ends as the exception of the fut
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
 
 from octavo.base.errors import GrammarError, OctavoError
 from octavo.base.log import get_logger
@@ -20,6 +23,16 @@ from octavo.grammar.interface import CompiledGrammar, GrammarBackend
 from octavo.proto.structured import PreparedGrammar
 
 logger = get_logger(__name__)
+
+
+NICENESS: Final = 10
+"""Of the threads, where the kernel tells threads apart: behind those of a step, of which there may be one for each
+processor."""
+
+
+def _stand_back() -> None:
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
 class _Job:
@@ -53,7 +66,7 @@ class GrammarCompiler:
         self._clock = clock
         self._lock = threading.Lock()
         self._jobs: dict[PreparedGrammar, _Job] = {}
-        self._pool = ThreadPoolExecutor(num_threads, thread_name_prefix="octavo-grammar")
+        self._pool = ThreadPoolExecutor(num_threads, thread_name_prefix="octavo-grammar", initializer=_stand_back)
 
     @property
     def num_waiting(self) -> int:

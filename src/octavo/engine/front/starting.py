@@ -16,7 +16,14 @@ from octavo.engine.front.async_options import AsyncOptions
 from octavo.engine.front.link import EngineLink, LinkListener
 from octavo.engine.front.remote import AttachedLink, ProcessLink
 from octavo.engine.front.thread_link import ThreadLink
-from octavo.engine.input.front_parts import FrontParts, load_front_parts, make_inputs, open_model
+from octavo.engine.grammar_check.checker import GrammarChecker
+from octavo.engine.input.front_parts import (
+    FrontParts,
+    load_front_parts,
+    make_grammar_backend,
+    make_inputs,
+    open_model,
+)
 from octavo.engine.input.preparation import Preparation
 from octavo.engine.input.prompt_pool import BoundedTokenizer, PromptPool
 from octavo.engine.input.queue_count import QueueCount
@@ -71,4 +78,8 @@ def make_preparation(
     if tokenizer is not None:
         longest = resolved.model.max_model_len
         bounded = BoundedTokenizer(tokenizer, max_model_len=longest, max_token_bytes=tokenizer.max_token_bytes)
-    return Preparation(make_inputs(parts, resolved, bounded), tokenizer, pool, pending, clock, options)
+    # In a process of its own an engine is not to wait for a check, nor is this event loop.
+    checker = None if options.in_process or tokenizer is None else GrammarChecker(resolved.options)
+    backend = make_grammar_backend(lambda: parts) if checker is None else None
+    inputs = make_inputs(parts, resolved, bounded, grammars=backend)
+    return Preparation(inputs, checker, tokenizer, pool, pending, clock, options)

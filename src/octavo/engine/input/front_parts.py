@@ -14,6 +14,7 @@ from octavo.config.resolved import ResolvedConfig
 from octavo.config.schema import EngineConfig
 from octavo.engine.grammars import BackendParts, LazyBackend
 from octavo.engine.input.defaults import (
+    EndTokens,
     default_max_tokens,
     default_sampling_params,
     find_end_tokens,
@@ -35,6 +36,20 @@ class FrontParts:
     """Width of the logits."""
     defaults: ModelDefaults
 
+    @property
+    def end_tokens(self) -> EndTokens:
+        return self.defaults.end_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """What grammars need of a model."""
+
+    tokenizer: Tokenizer | None
+    vocab_size: int
+    """Width of the logits."""
+    end_tokens: EndTokens
+
 
 def open_model(config: EngineConfig) -> Checkpoint:
     """The model's files, opened. Raises LoadError."""
@@ -45,28 +60,44 @@ def open_model(config: EngineConfig) -> Checkpoint:
 
 def load_front_parts(config: EngineConfig, checkpoint: Checkpoint) -> FrontParts:
     """Read them. Raises LoadError, ConfigError."""
-    tokenizer = _load_tokenizer(config, checkpoint)
-    options = config.model
-    chat_template = read_chat_template(options.chat_template)
-    check_chat_template(tokenizer, chat_template)
-    generation_config = read_generation_config(
-        options.generation_config, checkpoint.generation_defaults, options.override_generation_config
-    )
+    vocabulary = _load_vocabulary(config, checkpoint)
+    chat_template = read_chat_template(config.model.chat_template)
+    check_chat_template(vocabulary.tokenizer, chat_template)
+    generation_config = _generation_config(config, checkpoint)
     return FrontParts(
-        tokenizer=tokenizer,
-        vocab_size=checkpoint.spec.vocab_size,
+        tokenizer=vocabulary.tokenizer,
+        vocab_size=vocabulary.vocab_size,
         defaults=ModelDefaults(
             sampling=default_sampling_params(generation_config),
             max_tokens=default_max_tokens(generation_config),
-            end_tokens=find_end_tokens(
-                tokenizer.eos_token_id if tokenizer else None,
-                checkpoint.spec.eos_token_ids,
-                generation_config,
-                vocab_size=checkpoint.spec.vocab_size,
-            ),
+            end_tokens=vocabulary.end_tokens,
             chat_template=chat_template,
             constraint_switches=config.answers.structured_outputs_config,
         ),
+    )
+
+
+def read_vocabulary(config: EngineConfig) -> Vocabulary:
+    """What grammars need, and no more. Raises LoadError, ConfigError."""
+    with open_model(config) as checkpoint:
+        return _load_vocabulary(config, checkpoint)
+
+
+def _load_vocabulary(config: EngineConfig, checkpoint: Checkpoint) -> Vocabulary:
+    tokenizer = _load_tokenizer(config, checkpoint)
+    end_tokens = find_end_tokens(
+        tokenizer.eos_token_id if tokenizer else None,
+        checkpoint.spec.eos_token_ids,
+        _generation_config(config, checkpoint),
+        vocab_size=checkpoint.spec.vocab_size,
+    )
+    return Vocabulary(tokenizer=tokenizer, vocab_size=checkpoint.spec.vocab_size, end_tokens=end_tokens)
+
+
+def _generation_config(config: EngineConfig, checkpoint: Checkpoint) -> dict[str, object]:
+    options = config.model
+    return read_generation_config(
+        options.generation_config, checkpoint.generation_defaults, options.override_generation_config
     )
 
 
@@ -80,7 +111,10 @@ def _load_tokenizer(config: EngineConfig, checkpoint: Checkpoint) -> Tokenizer |
         return other.load_tokenizer()
 
 
-def make_grammar_backend(read_parts: Callable[[], FrontParts]) -> LazyBackend:
+NO_TOKENIZER = "structured_outputs need a tokenizer; the engine runs without one (skip_tokenizer_init)"
+
+
+def make_grammar_backend(read_parts: Callable[[], FrontParts | Vocabulary]) -> LazyBackend:
     """Grammars over a model's vocabulary and end tokens; nothing is read or made before one is needed."""
 
     def make() -> BackendParts:
@@ -88,11 +122,8 @@ def make_grammar_backend(read_parts: Callable[[], FrontParts]) -> LazyBackend:
 
         parts = read_parts()
         if parts.tokenizer is None:
-            raise ValidationError(
-                "structured_outputs need a tokenizer; the engine runs without one (skip_tokenizer_init)",
-                parameter="structured_outputs",
-            )
-        ends = (*parts.defaults.end_tokens.eos, *parts.defaults.end_tokens.stop)
+            raise ValidationError(NO_TOKENIZER, parameter="structured_outputs")
+        ends = (*parts.end_tokens.eos, *parts.end_tokens.stop)
         return BackendParts(make_backend("auto", parts.tokenizer.to_json(), parts.vocab_size, ends), frozenset(ends))
 
     return LazyBackend(make)
@@ -103,10 +134,9 @@ def make_inputs(
     resolved: ResolvedConfig,
     tokenizer: PromptTokenizer | None = None,
     *,
-    grammars: LazyBackend | None = None,
+    grammars: LazyBackend | None,
 ) -> InputProcessor:
-    """The gate for requests. tokenizer: in place of the model's own. grammars: None: made for this gate alone."""
-    grammars = grammars or make_grammar_backend(lambda: parts)
+    """The gate for requests. tokenizer: in place of the model's own. grammars: None: they are prepared elsewhere."""
     return InputProcessor(
         tokenizer or parts.tokenizer,
         RequestLimits(
@@ -116,5 +146,5 @@ def make_inputs(
         ),
         parts.defaults,
         engine_seed=resolved.options.model.seed,
-        prepare_grammar=grammars.prepare,
+        prepare_grammar=None if grammars is None else grammars.prepare,
     )

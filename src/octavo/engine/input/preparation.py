@@ -15,6 +15,7 @@ from typing import TypeVar
 from octavo.base.clock import Clock
 from octavo.base.errors import ValidationError
 from octavo.engine.front.async_options import AsyncOptions
+from octavo.engine.grammar_check.checker import GrammarChecker
 from octavo.engine.input.processor import InputProcessor, PreparedRequest
 from octavo.engine.input.prompt_pool import PromptPool
 from octavo.engine.input.prompts import ChatMessage, ChatOptions, Prompt, PromptType, SealedChat
@@ -23,6 +24,7 @@ from octavo.engine.template.messages import RenderJob
 from octavo.engine.template.renderer import TemplateRenderer
 from octavo.loading import Tokenizer
 from octavo.proto.sampling import SamplingParams
+from octavo.proto.structured import PreparedGrammar
 
 T = TypeVar("T")
 
@@ -47,13 +49,16 @@ class Preparation:
     def __init__(
         self,
         inputs: InputProcessor,
+        grammars: GrammarChecker | None,
         tokenizer: Tokenizer | None,
         pool: PromptPool,
         pending: QueueCount,
         clock: Clock,
         options: AsyncOptions,
     ) -> None:
+        """grammars: None: `inputs` prepares them itself."""
         self.inputs = inputs
+        self._grammars = grammars
         self._tokenizer = tokenizer
         self._pool = pool
         self._pending = pending
@@ -65,8 +70,10 @@ class Preparation:
         self._ordinals = itertools.count()
 
     def close(self) -> None:
-        """End the process for templates, if there is one. Idempotent."""
+        """End the processes for templates and grammars, if there are any. Idempotent."""
         self._templates.close()
+        if self._grammars is not None:
+            self._grammars.close()
 
     async def prepare(
         self, prompt: PromptType, sampling: SamplingParams | None, terms: RequestTerms, *, add_special_tokens: bool
@@ -162,10 +169,17 @@ class Preparation:
                 deadline_s=None if terms.deadline_s is None else arrival_s + terms.deadline_s,
                 default_seed=secrets.randbits(64),
                 is_strict=terms.is_strict,
+                grammar=grammar,
             )
 
+        grammar = await self._counted(self._prepare_grammar(sampling), num_bytes)
         prepared = await self._counted(self._pool.run(work), num_bytes)
         return replace(prepared, request_id=terms.request_id)
+
+    async def _prepare_grammar(self, sampling: SamplingParams | None) -> PreparedGrammar | None:
+        """What is found in a process of its own; None: nothing is to be found there."""
+        spec = None if self._grammars is None else self.inputs.constraint_of(sampling)
+        return None if spec is None or self._grammars is None else await self._grammars.prepare(spec)
 
     async def _counted(self, work: Awaitable[T], num_bytes: int) -> T:
         num_tokens = num_bytes // BYTES_PER_TOKEN_ESTIMATE

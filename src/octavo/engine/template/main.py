@@ -1,22 +1,22 @@
 """The template process, begun by entry.py: `... octavo.engine.template.main FD`, FD being its end of a socket pair.
 
-Owns: its own limits: processor time and memory for each job, no files, no further processes.
-Does not own: the deadline (renderer.py kills it), the sandbox and the bounds inside a template (loading/template.py).
+Owns: what it does with a job, the numbers of its limits.
+Does not own: the limits (helper/confinement.py), the deadline (renderer.py kills it), the sandbox and the bounds inside
+a template (loading/template.py).
 A template that reaches a limit of the kernel ends this process, and with it only the request that sent it.
 """
 
 from __future__ import annotations
 
-import os
-import resource
 import socket
 import sys
-from pathlib import Path
 
 import msgspec
 
 from octavo.base.errors import ValidationError
-from octavo.engine.template.messages import LENGTH, MAX_FRAME_BYTES, Ready, Refused, Rendered, RenderJob, frame
+from octavo.engine.helper.confinement import allow_cpu, confine
+from octavo.engine.helper.frames import frame, receive
+from octavo.engine.template.messages import Ready, Refused, Rendered, RenderJob
 from octavo.loading.chat_template import ChatTemplate, TemplateOptions
 
 CPU_S_PER_JOB = 2
@@ -28,24 +28,6 @@ def warm_up() -> None:
     """Load what is loaded when it is first used, while files can still be opened."""
     options = TemplateOptions(chat_template="{{ strftime_now('%Y') }}{{ messages | tojson }}")
     ChatTemplate({}, {}).render([], options)
-
-
-def confine() -> None:
-    """Limits for the whole life of the process. Source: setrlimit(2)."""
-    num_pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most_bytes = num_pages * resource.getpagesize() + MEMORY_BYTES
-    resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
-    for kind in (resource.RLIMIT_FSIZE, resource.RLIMIT_CORE, resource.RLIMIT_NPROC):
-        resource.setrlimit(kind, (0, 0))
-    num_open = len(os.listdir("/proc/self/fd"))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (num_open, num_open))
-
-
-def allow_cpu() -> None:
-    """From here on so much more processor time; the kernel ends the process when it is used up."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    limit_s = int(usage.ru_utime + usage.ru_stime) + CPU_S_PER_JOB + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (limit_s, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
 def render(job: RenderJob) -> Rendered | Refused:
@@ -76,35 +58,16 @@ def answer(job: RenderJob) -> bytes:
         return frame(Refused(message="chat_template: the text it makes is too long", parameter="chat_template"))
 
 
-def receive(end: socket.socket) -> bytes | None:
-    """The next frame; None: the other end is gone."""
-    head = _receive_exactly(end, LENGTH.size)
-    if head is None:
-        return None
-    (num_bytes,) = LENGTH.unpack(head)
-    return _receive_exactly(end, num_bytes) if num_bytes <= MAX_FRAME_BYTES else None
-
-
-def _receive_exactly(end: socket.socket, num_bytes: int) -> bytes | None:
-    parts = bytearray()
-    while len(parts) < num_bytes:
-        part = end.recv(min(1 << 20, num_bytes - len(parts)))
-        if not part:
-            return None
-        parts += part
-    return bytes(parts)
-
-
 def main(fd: int) -> None:
     """Until the other end is gone."""
     decoder = msgspec.msgpack.Decoder(RenderJob)
     with socket.socket(fileno=fd) as end:
         end.setblocking(True)
         warm_up()
-        confine()
+        confine(memory_bytes=MEMORY_BYTES)
         end.sendall(frame(Ready()))
         while (data := receive(end)) is not None:
-            allow_cpu()
+            allow_cpu(CPU_S_PER_JOB)
             end.sendall(answer(decoder.decode(data)))
 
 

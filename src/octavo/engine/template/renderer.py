@@ -1,6 +1,6 @@
 """Templates of requests, rendered in a process that can be killed.
 
-Owns: starting that process when it is first needed, one job at a time, the deadline, its end.
+Owns: starting that process (helper/process.py) when it is first needed, one job at a time, the deadline, its end.
 Does not own: the limits it puts on itself (main.py), whether such templates are accepted at all (preparation.py).
 Invariants: whatever interrupts a job (its deadline, a client that leaves) ends the process, so that no reply is ever
 taken for another's; the next job starts a new one. On one event loop.
@@ -9,25 +9,12 @@ taken for another's; the next job starts a new one. On one event loop.
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import socket
-import subprocess
-
-import msgspec
 
 from octavo.base.errors import OverloadedError, ValidationError
 from octavo.base.log import get_logger
-from octavo.engine.process.entry import command
-from octavo.engine.template.messages import (
-    LENGTH,
-    MAX_FRAME_BYTES,
-    Refused,
-    Rendered,
-    RenderJob,
-    TemplateReply,
-    frame,
-)
+from octavo.engine.helper.frames import frame
+from octavo.engine.helper.process import HelperProcess
+from octavo.engine.template.messages import Refused, Rendered, RenderJob, TemplateReply
 
 logger = get_logger(__name__)
 
@@ -39,66 +26,12 @@ MAX_PENDING = 32
 """Jobs that may wait for their turn."""
 
 
-class TemplateProcess:
-    """One process, from its start to its end."""
-
-    def __init__(self) -> None:
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        with theirs:
-            fd = theirs.fileno()
-            run = command("octavo.engine.template.main", str(fd), at_parents_death=signal.SIGKILL)
-            self._process = subprocess.Popen(run, pass_fds=[fd], stdin=subprocess.DEVNULL)
-        self._end = ours
-        self._loop = asyncio.get_running_loop()
-        self._pidfd = os.pidfd_open(self._process.pid)
-        self._loop.add_reader(self._pidfd, self._reap)
-        self._decoder = msgspec.msgpack.Decoder(TemplateReply)
-
-    @property
-    def is_alive(self) -> bool:
-        return self._pidfd >= 0
-
-    async def send(self, data: bytes) -> None:
-        """Raises OSError."""
-        await self._loop.sock_sendall(self._end, data)
-
-    async def receive(self) -> TemplateReply:
-        """The next message. Raises EOFError when the process has ended, OSError."""
-        (num_bytes,) = LENGTH.unpack(await self._receive_exactly(LENGTH.size))
-        if num_bytes > MAX_FRAME_BYTES:
-            raise EOFError
-        return self._decoder.decode(await self._receive_exactly(num_bytes))
-
-    async def _receive_exactly(self, num_bytes: int) -> bytearray:
-        parts = bytearray()
-        while len(parts) < num_bytes:
-            part = await self._loop.sock_recv(self._end, min(1 << 20, num_bytes - len(parts)))
-            if not part:
-                raise EOFError
-            parts += part
-        return parts
-
-    def _reap(self) -> None:
-        self._loop.remove_reader(self._pidfd)
-        os.close(self._pidfd)
-        self._pidfd = -1
-        self._process.wait()
-
-    def kill(self) -> None:
-        """End it now. Idempotent."""
-        if self.is_alive:
-            self._process.kill()
-            self._reap()
-        self._end.close()
-
-
 class TemplateRenderer:
     """A front end's."""
 
     def __init__(self, *, timeout_s: float = TIMEOUT_S) -> None:
         self._timeout_s = timeout_s
-        self._process: TemplateProcess | None = None
+        self._process: HelperProcess[TemplateReply] | None = None
         self._turn = asyncio.Lock()
         self._num_pending = 0
 
@@ -134,7 +67,7 @@ class TemplateRenderer:
         self.close()
         raise ValidationError("chat_template: its process answered out of turn", parameter="chat_template")
 
-    async def _ask(self, process: TemplateProcess, job: RenderJob) -> TemplateReply:
+    async def _ask(self, process: HelperProcess[TemplateReply], job: RenderJob) -> TemplateReply:
         try:
             data = frame(job)
         except ValueError as error:
@@ -142,12 +75,13 @@ class TemplateRenderer:
         await process.send(data)
         return await process.receive()
 
-    async def _ready_process(self) -> TemplateProcess:
+    async def _ready_process(self) -> HelperProcess[TemplateReply]:
         """The present one, or a new one that has reported. Raises OverloadedError when none comes up."""
         if self._process is not None and self._process.is_alive:
             return self._process
         self.close()
-        self._process = process = TemplateProcess()
+        process: HelperProcess[TemplateReply] = HelperProcess("octavo.engine.template.main", TemplateReply)
+        self._process = process
         try:
             await asyncio.wait_for(process.receive(), START_TIMEOUT_S)
         except (TimeoutError, EOFError, OSError):
