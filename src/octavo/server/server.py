@@ -21,6 +21,7 @@ from typing import Any
 
 from octavo import __version__
 from octavo.base.errors import EngineDeadError
+from octavo.base.interpreter import share_finely
 from octavo.base.log import get_logger
 from octavo.config.option import AUTO
 from octavo.config.schema import EngineConfig, all_options
@@ -99,6 +100,7 @@ def run_loop(main: Coroutine[Any, Any, int]) -> int:
     """Run on uvloop until it returns."""
     import uvloop
 
+    share_finely()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main)
 

@@ -22,10 +22,12 @@ import msgspec
 
 from octavo.base.clock import MonotonicClock
 from octavo.base.errors import CapacityError, ConfigError, EngineDeadError, LoadError, ModelNotFoundError
+from octavo.base.interpreter import share_finely
 from octavo.base.log import get_logger, setup_logging
 from octavo.config.schema import EngineConfig
 from octavo.engine.build import build_core
 from octavo.engine.loop import EngineLoop, throughput_log
+from octavo.engine.process.idle import prepare_when_idle
 from octavo.engine.process.signals import STACK_SIGNAL
 from octavo.engine.process.zmq_port import ZmqPort
 from octavo.engine.timeline import Timeline
@@ -112,6 +114,7 @@ def run_engine(start: StartEngine, supervision: Supervision) -> None:
     supervision.attach(loop)
     supervision.report(EngineReady(config=msgspec.Raw(msgspec.msgpack.encode(resolved)), phases=timeline.phases))
     logger.info("engine ready in %s", timeline)
+    prepare_when_idle(core)
     loop.run()
     core.shutdown()
     port.close()
@@ -139,6 +142,7 @@ def main(channel_fd: int) -> int:
     """Returns the exit code: 0 after an ordered end, 1 after a failure that was reported."""
     faulthandler.enable()
     faulthandler.register(STACK_SIGNAL, all_threads=True)
+    share_finely()
     supervision = Supervision(socket.socket(fileno=channel_fd))
     start = supervision.receive_start()
     setup_logging(start.log_level, start.log_format)
