@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
+from octavo.grammar.exact_number import check_bound, check_constant
 from octavo.grammar.expression import check_expression
 from octavo.grammar.limits import GrammarLimits
 from octavo.grammar.problem import SpecError, child, shown
@@ -136,15 +137,19 @@ class SchemaWalk:
             return int(value)
         raise SpecError(f"{shown(value)} is no count; it must be a whole number from 0", where)
 
-    def check_number(self, value: object, where: str) -> object:
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            raise SpecError(f"{shown(value)} is no number", where)
+    def check_lower(self, value: object, where: str) -> object:
+        check_bound(_as_number(value, where), where, is_upper=False)
+        return value
+
+    def check_upper(self, value: object, where: str) -> object:
+        check_bound(_as_number(value, where), where, is_upper=True)
         return value
 
     def check_multiple(self, value: object, where: str) -> object:
         """Steps that must be counted out in an automaton, which has as many states."""
-        if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
+        if not 0 < _as_number(value, where) < math.inf:
             raise SpecError(f"multipleOf {shown(value)} must be a number above 0", where)
+        assert isinstance(value, int | float)
         fraction = Fraction(str(value))
         # Powers of ten only move the point: what counts is the digits.
         digits = int(fraction * 10 ** max(0, len(str(fraction.denominator)) * 4))
@@ -190,6 +195,8 @@ class SchemaWalk:
         if isinstance(value, str):
             if len(value.encode()) > self._limits.max_literal_bytes:
                 raise SpecError(f"a constant string has more than {self._limits.max_literal_bytes} bytes", where)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            check_constant(value, where)
         elif isinstance(value, list):
             for index, item in enumerate(value):
                 self.check_literal(item, child(where, index))
@@ -224,8 +231,16 @@ _CHECKS: Final[dict[str, Callable[[SchemaWalk, object, str], object]]] = {
     **dict.fromkeys(
         ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), SchemaWalk.check_count
     ),
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), SchemaWalk.check_number),
+    **dict.fromkeys(("minimum", "exclusiveMinimum"), SchemaWalk.check_lower),
+    **dict.fromkeys(("maximum", "exclusiveMaximum"), SchemaWalk.check_upper),
 }
+
+
+def _as_number(value: object, where: str) -> int | float:
+    """Raises SpecError for what is none."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise SpecError(f"{shown(value)} is no number", where)
+    return value
 
 
 def _check_optional_properties(schema: dict[str, Any], pointer: str, limits: GrammarLimits) -> None:

@@ -3,8 +3,8 @@
 Owns: roles, parts of contents, tool calls of earlier turns, and refusing what is no text.
 Does not own: definitions of tools (tools.py), templates (loading), tokens.
 Content in parts becomes one text, joined by newlines. Reasoning has both of its names, since templates read either.
-Arguments of earlier tool calls become objects where they are
-JSON, and stay text where not. Names errors after messages[i].
+Arguments of earlier tool calls become objects where they are JSON of no more than 64 levels, and stay text where not.
+Names errors after messages[i].
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 from octavo.server.errors import invalid_value, shown
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
+_MAX_DEPTH = 64
+"""Levels of arguments; a request itself has no more by default."""
 _TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 
 
@@ -90,8 +92,23 @@ def _read_tool_call(call: object, where: str) -> dict[str, Any]:
             parsed = json.loads(arguments) if arguments else {}
         except (ValueError, RecursionError):
             parsed = arguments
-        arguments = parsed if isinstance(parsed, dict) else arguments
+        arguments = parsed if isinstance(parsed, dict) and _is_shallow(parsed) else arguments
     return {**call, "function": {**function, "arguments": {} if arguments is None else arguments}}
+
+
+def _is_shallow(value: object) -> bool:
+    """No deeper than templates, which walk it recursively, can read."""
+    level: list[object] = [value]
+    for _ in range(_MAX_DEPTH):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return True
+    return False
 
 
 def _refuse(message: str) -> NoReturn:

@@ -56,3 +56,18 @@ def test_a_bad_message_is_named_by_its_place(message):
         read_messages([USER, message], 10)
     assert refused.value.param == "messages"
     assert "messages[1]" in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"), [('{"a":', "}"), ('{"a":[', "]}")], ids=["objects", "objects and lists"]
+)
+def test_arguments_deeper_than_a_template_can_read_stay_text(opening, closing):
+    def read(num_levels):
+        text = opening * num_levels + "1" + closing * num_levels
+        messages = read_messages([{"role": "assistant", "content": None, "tool_calls": [call(text)]}], 10)
+        return messages[0]["tool_calls"][0]["function"]["arguments"], text
+
+    assert isinstance(read(30)[0], dict)
+    for num_levels in (64, 400, 900, 30_000):
+        arguments, text = read(num_levels)
+        assert arguments == text
