@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from octavo.parsers import tags
@@ -22,7 +22,8 @@ from octavo.parsers.interface import OutputParser, ToolSpec
 from octavo.parsers.json_text import escape, nowhere, read_word
 from octavo.parsers.machine import GrammarParser
 from octavo.parsers.typed_value import choices_of, json_of, types_of
-from octavo.proto.structured import StructuredOutputsParams
+from octavo.proto.sampling_checks import refuse
+from octavo.proto.structured import MAX_GRAMMAR_BYTES, StructuredOutputsParams
 
 BEGIN: Final = "<tool_call>"
 END: Final = "</tool_call>"
@@ -33,6 +34,8 @@ PARAMETER_END: Final = "</parameter>"
 _FINDER: Final = Finder(BEGIN, FUNCTION)
 _VALUE_END: Final = Finder(f"\n{PARAMETER_END}", PARAMETER_END, f"\n{PARAMETER}", f"\n{FUNCTION_END}")
 _NAME: Final = re.compile(r"[^<>\r\n]")
+_MIN_ELEMENT_BYTES: Final = 32
+"""That a parameter, or one of its values, takes in a constraint."""
 
 
 class QwenCoderParser(GrammarParser):
@@ -106,7 +109,7 @@ class QwenCoderParser(GrammarParser):
         """The marker at a value's end, unread; "" if the text ended before."""
         types = types_of(self._schema, key)
         opening = f"{self._separator}{json.dumps(key, ensure_ascii=False)}: "
-        if not types or "string" in types:
+        if _is_text(types):
             if "null" in types and (yield from self._is_null()):
                 self._put(opening, "null")
                 self._cursor.take(len("null"))
@@ -160,10 +163,37 @@ class QwenCoderFormat:
     def constraint(
         self, tools: Sequence[ToolSpec], *, required: bool, parallel: bool, chat_template: str = ""
     ) -> StructuredOutputsParams | None:
+        _check_size(tools)
         calls = [tags.tag(f"{BEGIN}\n{FUNCTION}{tool.name}>\n", _parameters(tool), END) for tool in tools]
         if required:
             return tags.structural_tag(tags.calls_only(calls, separator="\n", parallel=parallel))
         return tags.structural_tag(tags.calls_in_text(calls, triggers=[BEGIN], parallel=parallel))
+
+
+def _check_size(tools: Sequence[ToolSpec]) -> None:
+    """Raises ValidationError for tools whose constraint is larger than a grammar may be, before it is made."""
+    num_bytes = 0
+    for tool in tools:
+        schema = tags.schema_of(tool)
+        properties = schema.get("properties")
+        names = list(properties) if isinstance(properties, Mapping) else []
+        num_definition_bytes = len(json.dumps(_with_definitions({}, schema)))
+        num_bytes += _MIN_ELEMENT_BYTES * len(names)
+        for name in names:
+            if num_bytes > MAX_GRAMMAR_BYTES:
+                break
+            is_text = _is_text(types_of(schema, name))
+            num_bytes += _MIN_ELEMENT_BYTES * len(choices_of(schema, name)) if is_text else num_definition_bytes
+        if num_bytes > MAX_GRAMMAR_BYTES:
+            remedy = (
+                f"bytes of constraint at least; at most {MAX_GRAMMAR_BYTES} are taken: fewer parameters or definitions"
+            )
+            refuse("tools", num_bytes, remedy)
+
+
+def _is_text(types: Collection[str]) -> bool:
+    """A parameter of these types, or of unknown ones, is written as it is."""
+    return not types or "string" in types
 
 
 def _parameters(tool: ToolSpec) -> tags.Format:
@@ -184,8 +214,7 @@ def _parameters(tool: ToolSpec) -> tags.Format:
 
 
 def _value(schema: Mapping[str, Any], key: str, value: Any) -> tags.Format:
-    types = types_of(schema, key)
-    if types and "string" not in types:
+    if not _is_text(types_of(schema, key)):
         return {"type": "json_schema", "json_schema": _with_definitions(value, schema)}
     choices = [choice for choice in choices_of(schema, key) if choice]
     return tags.either(*map(tags.text, choices)) if choices else {"type": "any_text"}

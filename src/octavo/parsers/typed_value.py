@@ -15,10 +15,13 @@ from typing import Any, Final
 
 from octavo.parsers.json_text import escape
 from octavo.parsers.python_literal import read_literal
+from octavo.proto.sampling_checks import refuse
 
+MAX_CHOICES: Final = 4096
+"""Of one parameter."""
 _MAX_REFERENCES: Final = 8
 """In a row, where choices are looked for."""
-_MAX_SCHEMAS: Final = 256
+_MAX_SCHEMAS: Final = 64
 """Looked at for the types of one parameter: tools may have many parameters that refer to much."""
 _COMBINING: Final = ("anyOf", "oneOf", "allOf")
 _TYPE_NAMES: Final = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
@@ -33,7 +36,10 @@ def types_of(schema: Mapping[str, Any] | None, parameter: str) -> frozenset[str]
 
 
 def choices_of(schema: Mapping[str, Any], parameter: str) -> list[str]:
-    """The texts that a parameter may be, where the schema lists them; empty where it does not, or not only texts."""
+    """The texts that a parameter may be, where the schema lists them; empty where it does not, or not only texts.
+
+    Raises ValidationError where there are more than MAX_CHOICES.
+    """
     properties = schema.get("properties")
     value = properties.get(parameter) if isinstance(properties, Mapping) else None
     for _ in range(_MAX_REFERENCES):
@@ -41,6 +47,8 @@ def choices_of(schema: Mapping[str, Any], parameter: str) -> list[str]:
             break
         value = _resolve(value["$ref"], schema)
     choices = value.get("enum", [value.get("const")]) if isinstance(value, Mapping) else None
+    if isinstance(choices, list) and len(choices) > MAX_CHOICES:
+        refuse("tools", len(choices), f"values of the parameter {parameter[:60]!r}; at most {MAX_CHOICES} are taken")
     if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
         return []
     return choices
@@ -59,10 +67,10 @@ def _types(schema: Any, root: Mapping[str, Any]) -> frozenset[str]:
             continue
         own = _own_types(node)
         found |= own
-        branches = [branch for word in _COMBINING for branch in _list(node, word)]
+        branches = [branch for word in _COMBINING for branch in _list(node, word)[:_MAX_SCHEMAS]]
         reference = node.get("$ref")
         if not own and branches:
-            stack += branches[:_MAX_SCHEMAS]
+            stack += branches
         elif not own and isinstance(reference, str) and reference not in followed:
             followed.add(reference)
             stack.append(_resolve(reference, root))
@@ -73,7 +81,7 @@ def _own_types(node: Mapping[str, Any]) -> set[str]:
     """Those that a schema names, or that its values have."""
     named = node.get("type")
     names = {name for name in ([named] if isinstance(named, str) else _list(node, "type")) if isinstance(name, str)}
-    values = _list(node, "enum") or ([node["const"]] if "const" in node else [])
+    values = _list(node, "enum")[:MAX_CHOICES] or ([node["const"]] if "const" in node else [])
     return names or {_TYPE_NAMES.get(type(value), "null") for value in values}
 
 

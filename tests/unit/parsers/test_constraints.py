@@ -1,6 +1,7 @@
 """Constraints as the grammar compiler reads them: what they admit is what the parser of the format reads as calls."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from fakes.grammar_tokenizer import make_test_backend
 from fakes.matching import random_text, takes
 from fakes.tool_outputs import replay
 
+from octavo.base.errors import ValidationError
 from octavo.parsers.interface import ToolSpec
 from octavo.parsers.registry import TOOL_PARSERS, make_parser
 
@@ -191,3 +193,26 @@ def test_text_parameters_of_qwen_coder_are_free_and_optional_ones_may_be_missing
 def test_names_with_quotes_are_written_as_json():
     required = grammar("hermes", required=True, tools=[ToolSpec('a"b')])
     assert takes(required, hermes(r"a\"b", "{}"))
+
+
+SIZE = {"$ref": "#/$defs/size"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {f"p{i}": {} for i in range(5000)}},
+        {"properties": {"p": {"enum": [f"v{i}" for i in range(5000)]}}},
+        {"properties": {f"p{i}": {"enum": [f"v{j}" for j in range(60)]} for i in range(100)}},
+        {"properties": {f"p{i}": SIZE for i in range(500)}, "$defs": {"size": {"type": "integer", "title": "x" * 900}}},
+    ],
+)
+def test_parameters_in_tags_are_refused_before_their_constraint_takes_memory(schema):
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValidationError, match="at most") as caught:
+            TOOL_PARSERS["qwen3_coder"].constraint([ToolSpec("f", schema)], required=True, parallel=True)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert caught.value.parameter == "tools"

@@ -74,7 +74,7 @@ def test_values_become_json(text, expected):
 
 
 def test_references_in_circles_are_followed_once():
-    branches = [{"$ref": "#/$defs/x"}] * 200 + [{"type": "integer"}]
+    branches = [{"$ref": "#/$defs/x"}] * 40 + [{"type": "integer"}]
     schema = {"$defs": {"x": {"anyOf": branches}}, "properties": {"a": {"$ref": "#/$defs/x"}}}
     start_s = time.thread_time()
     assert types_of(schema, "a") == {"integer"}
