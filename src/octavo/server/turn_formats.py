@@ -22,7 +22,7 @@ from octavo.parsers.registry import (
     tool_format,
 )
 from octavo.server.errors import ApiError
-from octavo.server.structured import Constraint
+from octavo.server.structured import Constraint, named
 from octavo.server.tools import ToolUse
 from octavo.server.tools_constraint import ConstraintMaker
 from octavo.server.turn_reasoning import ReasoningState
@@ -71,7 +71,7 @@ class OutputFormats:
         )
 
     def plan(self, use: ToolUse, own: Constraint | None) -> OutputPlan:
-        """What one request needs. Raises ApiError, ValidationError."""
+        """What one request needs. Raises ApiError."""
         reasoning = reasoning_format(self.reasoning) if self.reasoning is not None else None
         if not use.callable:
             return OutputPlan(tool=None, reasoning=reasoning, tools=(), parallel=True, constraint=own)
@@ -84,12 +84,13 @@ class OutputFormats:
             )
         tool = tool_format(self.tool or FORCED_FORMAT)
         maker = ConstraintMaker(tool, self.tool_template, use)
-        if use.is_forced:
-            constraint: Constraint | None = maker.forced(own)
-        elif own is not None:
-            constraint = maker.either(own)
-        else:
-            constraint = maker.begun(self.strict_level)
+        with named("tools"):
+            if use.is_forced:
+                constraint: Constraint | None = maker.forced(own)
+            elif own is not None:
+                constraint = maker.either(own)
+            else:
+                constraint = maker.begun(self.strict_level)
         if use.is_forced or own is not None:
             tool = tool_format(tool.forced_parser)
         return OutputPlan(

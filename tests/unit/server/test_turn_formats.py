@@ -160,3 +160,11 @@ def test_a_fault_in_the_texts_own_schema_is_one_of_its_field():
     refused = constraint.as_error(error)
     assert refused.param == "response_format"
     assert refused.message == 'response_format.json_schema.schema at "/not": is not supported'
+
+
+@pytest.mark.parametrize("choice", ["auto", "required"])
+def test_tools_that_make_too_large_a_grammar_are_the_fault_of_tools(choice):
+    large = [{"name": f"f{i}", "parameters": {"title": "x" * 4000}, "strict": True} for i in range(40)]
+    with pytest.raises(ApiError, match=r"^tools: .* at most 131072") as caught:
+        formats().plan(use(choice, large), None)
+    assert caught.value.param == "tools"
