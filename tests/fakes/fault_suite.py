@@ -28,6 +28,8 @@ class Suite:
         self.song = Canary(server).sing()
         assert not self.song.startswith("status"), self.song
         server.post(COMPLETIONS, b"[" * MIB)
+        # From its first grammar on a server has a process for grammars.
+        assert server.completion(structured_outputs={"choice": ["a"]}, max_tokens=1).status == 200
         self._pids = server.pids
         self._rss_bytes = server.rss_bytes
 
