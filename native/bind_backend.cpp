@@ -256,7 +256,7 @@ void bind_ops(nb::class_<backend>& ops) {
                 return self.feed_forward(attended, residual, rows ? rows->data() : nullptr,
                                          rows ? static_cast<int64_t>(rows->shape(0)) : 0, block);
             },
-            "attended"_a, "residual"_a, "rows"_a.none(), "block"_a);
+            "attended"_a, "residual"_a, "rows"_a.noconvert().none(), "block"_a);
 }
 
 void check_page(const kv_cache& cache, size_t num_elements) {
