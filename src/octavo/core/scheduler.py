@@ -1,7 +1,8 @@
 """The scheduler: which request computes how many tokens in which step.
 
 Owns: the requests from `add` to their end, their states and rows, the steps in flight, the engine's epoch.
-Does not own: the bytes of KV, token values before they are sampled, when a plan runs (the engine), time (`now_s`).
+Does not own: the bytes of KV, token values before they are sampled, when a plan runs (the engine), time (`now_s`), the
+steps that are out (in_flight.py), who computes again after a failure (rollback.py).
 
     schedule   decide (planning.py, pure, on an overlay of the KV state) ─► commit (cannot fail) ─► StepPlan
     update     StepResult ─► accept tokens, find ends (finish.py), publish blocks ─► RequestDeltas
@@ -20,40 +21,28 @@ Single-threaded; nothing blocks.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
-
-import msgspec
 
 from octavo.base.errors import InvariantError
 from octavo.core.border import check_request
 from octavo.core.budget import Budgets, SchedulerLimits
 from octavo.core.events import Tally
 from octavo.core.finish import End, accept_prompt_logprobs, accept_tokens, find_end, make_delta, read_end
+from octavo.core.in_flight import StepsInFlight
 from octavo.core.kv.manager import KvManager
 from octavo.core.kv.sequence import KvSequence
 from octavo.core.planner import build_step_plan
 from octavo.core.planning import Decision, PlanningRound
 from octavo.core.policy import NeverReadyError, ReadinessCheck, SchedulingPolicy, always_ready
 from octavo.core.request import Frame, Request
+from octavo.core.rollback import Rollback
 from octavo.core.roster import Roster
-from octavo.core.state import STATUS_OF_REASON, RequestStatus
+from octavo.core.state import STATUS_OF_REASON
 from octavo.proto.output import RequestDelta
 from octavo.proto.plan import StepPlan
 from octavo.proto.request import NewRequest
 from octavo.proto.result import StepResult
 from octavo.proto.stats import SchedulerStats
-
-MAX_FAILED_STEPS = 2
-"""A request among so many failed steps in a row ends with an error."""
-
-
-class StepInFlight(msgspec.Struct, frozen=True, gc=False):
-    """A plan that is out, as the scheduler remembers it."""
-
-    step_id: int
-    decisions: list[Decision]
-    """Parallel to the plan's rows."""
 
 
 class Scheduler:
@@ -72,12 +61,11 @@ class Scheduler:
         self._policy = policy
         self._is_ready = is_ready
         self._roster = Roster(limits.max_num_seqs)
-        self._in_flight: deque[StepInFlight] = deque()
+        self._steps = StepsInFlight()
         self._pending_deltas: list[RequestDelta] = []
-        self._epoch = 0
-        self._next_step_id = 0
         self._next_ordinal = 0
         self._tally = Tally()
+        self._rollback = Rollback(kv, self._roster, self._tally)
 
     @property
     def num_running(self) -> int:
@@ -90,7 +78,7 @@ class Scheduler:
 
     @property
     def num_steps_in_flight(self) -> int:
-        return len(self._in_flight)
+        return len(self._steps)
 
     @property
     def has_work(self) -> bool:
@@ -144,12 +132,12 @@ class Scheduler:
     def schedule(self, now_s: float) -> StepPlan | None:
         """The next step, or None when there is nothing to do before a result, a request or a deadline comes."""
         self._expire(now_s)
-        if len(self._in_flight) >= self._limits.max_steps_in_flight or not self._roster:
+        if len(self._steps) >= self._limits.max_steps_in_flight or not self._roster:
             return None
         kv_plan = self._kv.begin()
         budgets = Budgets(tokens=self._limits.max_num_batched_tokens, sequences=self._roster.rows.num_free)
         decided = PlanningRound(
-            kv_plan, self._next_step_id, self._limits, self._policy, budgets, peak_blocks=self._peak_blocks
+            kv_plan, self._steps.next_step_id, self._limits, self._policy, budgets, peak_blocks=self._peak_blocks
         )
         decided.decide(self._roster.running, self._roster.waiting, self._is_ready)
         self._kv.commit(kv_plan)
@@ -164,7 +152,7 @@ class Scheduler:
 
     def _commit_ends_and_preemptions(self, decided: PlanningRound) -> None:
         for victim in decided.victims:
-            self._preempt(victim, drop=False)
+            self._rollback.preempt(victim)
         for request, error in decided.faults:
             self._pending_deltas.append(self._end_by_fault(request, error))
         for request in decided.passed:
@@ -194,16 +182,9 @@ class Scheduler:
         self._roster.start(request, num_hit_tokens)
 
     def _send_out(self, decisions: list[Decision]) -> StepPlan:
-        step_id = self._next_step_id
-        self._next_step_id += 1
         self._tally.num_steps += 1
-        self._in_flight.append(StepInFlight(step_id, decisions))
-        return build_step_plan(step_id, self._epoch, decisions, self._roster.rows.take_freed())
-
-    def _preempt(self, request: Request, *, drop: bool) -> None:
-        """Back to the waiting, to be computed again; the blocks are free by now."""
-        self._roster.preempt(request, drop=drop)
-        self._tally.num_preemptions += 1
+        step_id = self._steps.send_out(decisions)
+        return build_step_plan(step_id, self._steps.epoch, decisions, self._roster.rows.take_freed())
 
     # A step comes back.
 
@@ -212,19 +193,13 @@ class Scheduler:
 
         The deltas of `take_deltas` come along. Raises InvariantError when the result is not of that step.
         """
-        if result.epoch != self._epoch:
+        if result.epoch != self._steps.epoch:
             return self.take_deltas(now_s)
-        if not self._in_flight or self._in_flight[0].step_id != result.step_id:
-            raise InvariantError(f"result of step {result.step_id} out of order")
-        decisions = self._in_flight[0].decisions
-        if len(result.token_ids) != len(decisions):
-            raise InvariantError(f"step {result.step_id}: {len(result.token_ids)} entries for {len(decisions)} rows")
-        self._in_flight.popleft()
         deltas: list[RequestDelta] = []
-        for idx, decision in enumerate(decisions):
+        for idx, decision in enumerate(self._steps.take(result)):
             request = decision.request
             if idx in result.failed:
-                self._retract(request, result.step_id)
+                self._rollback.retract(request, result.step_id)
             if request.is_finished:
                 continue
             try:
@@ -266,50 +241,17 @@ class Scheduler:
             end=end,
         )
 
-    def _retract(self, failed: Request, step_id: int) -> None:
-        """A row failed, and its blocks may hold anything: whoever shares what it was to fill computes again."""
-        tainted = self._kv.retract(failed.seq, step_id)
-        for request in list(self._roster.running):
-            if request.seq in tainted and request is not failed:
-                self._recompute(request)
-        self._drop_samples_of_waiting(but=failed)
-
-    def _drop_samples_of_waiting(self, *, but: Request | None = None) -> None:
-        """Preempted requests may have read blocks they no longer hold: what is in flight for them is made again."""
-        for request in self._roster.waiting:
-            if request.frames and request is not but:
-                request.roll_back(drop=True)
-
     def fail_step(self, plan: StepPlan, error: str) -> None:
         """The executor could not run a plan: everything in flight is void, its requests compute again.
 
         A request that was in the failed step and in the one that failed before it, with no good step between, ends
         with `error`. A plan of a dead epoch changes nothing.
         """
-        if plan.epoch != self._epoch:
+        if plan.epoch != self._steps.epoch:
             return
-        void = list(self._in_flight)
-        self._in_flight.clear()
-        self._epoch += 1
         self._tally.num_failed_steps += 1
-        self._roster.rows.tell_all_again()
-        if void:
-            self._kv.void_step(void[0].step_id)
-        affected = dict.fromkeys(decision.request for step in void for decision in step.decisions)
-        suspects = {d.request for step in void if step.step_id == plan.step_id for d in step.decisions}
-        for request in affected:
-            if request.is_finished:
-                continue
-            request.frames.clear()
-            self._recompute(request)
-            request.num_failed_steps += request in suspects
-            if request.num_failed_steps >= MAX_FAILED_STEPS:
-                self._pending_deltas.append(self._end(request, End("error", error=error)))
-
-    def _recompute(self, request: Request) -> None:
-        if request.status is RequestStatus.RUNNING:
-            self._kv.free(request.seq)
-            self._preempt(request, drop=True)
+        for request in self._rollback.void(self._steps.void(), plan.step_id):
+            self._pending_deltas.append(self._end(request, End("error", error=error)))
 
     # Ends.
 
@@ -338,9 +280,7 @@ class Scheduler:
         flight for them is used any more.
         """
         if reset_running:
-            for request in list(self._roster.running):
-                self._recompute(request)
-            self._drop_samples_of_waiting()
+            self._rollback.recompute_all()
         return self._kv.reset_prefix_cache()
 
     def stats(self) -> SchedulerStats:
@@ -348,7 +288,7 @@ class Scheduler:
         return self._tally.stats(
             num_running=len(self._roster.running),
             num_waiting=len(self._roster.waiting),
-            num_steps_in_flight=len(self._in_flight),
+            num_steps_in_flight=len(self._steps),
             kv_usage=1.0 - self._kv.num_free_blocks / self._kv.num_usable_blocks,
         )
 
@@ -356,6 +296,5 @@ class Scheduler:
         """Raise InvariantError where requests, queues, rows, frames and blocks disagree. For tests; O(everything)."""
         self._kv.check_integrity()
         self._roster.check_integrity()
-        frames = [d.frame for step in self._in_flight for d in step.decisions if not d.request.is_finished]
-        if len(frames) != self._roster.num_frames:
+        if self._steps.num_live_frames() != self._roster.num_frames:
             raise InvariantError("frames of requests and of steps in flight disagree")
