@@ -140,9 +140,10 @@ def _tool(tool: ToolDefinition, where: str) -> dict[str, Any]:
         raise invalid_value(f"{where}.name: is missing", "tools")
     if tool.input_schema is None:
         raise invalid_value(f"{where}.input_schema: is missing; it must be a JSON schema, an object", "tools")
-    function: dict[str, Any] = {"name": tool.name, "parameters": tool.input_schema}
+    function: dict[str, Any] = {"name": tool.name}
     if tool.description is not None:
         function["description"] = tool.description
+    function["parameters"] = tool.input_schema
     if tool.strict is not None:
         function["strict"] = tool.strict
     return {"type": "function", "function": function}

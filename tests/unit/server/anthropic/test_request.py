@@ -40,6 +40,12 @@ def test_an_answer_at_the_end_is_gone_on_with():
     assert (chat.add_generation_prompt, chat.continue_final_message) == (False, True)
 
 
+def test_a_tool_is_shown_in_the_order_of_the_chat_api():
+    """Templates print it as it is: another order is another prompt."""
+    (tool,) = chat_of(tools=[{"input_schema": SCHEMA, "strict": True, "description": "d", "name": "f"}]).tools
+    assert list(tool["function"]) == ["name", "description", "parameters", "strict"]
+
+
 @pytest.mark.parametrize(
     ("choice", "of_chat"),
     [
