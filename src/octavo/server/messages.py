@@ -1,8 +1,8 @@
 """Messages of a conversation, checked and brought into the form that chat templates read.
 
-Owns: roles, parts of contents, tool calls of earlier turns, and refusing what is no text.
-Does not own: definitions of tools (tools.py), templates (loading), tokens.
-Content in parts becomes one text, joined by newlines. Reasoning has both of its names, since templates read either.
+Owns: roles, kinds of parts of a content, tool calls of earlier turns.
+Does not own: reading parts (text_parts.py), definitions of tools (tools.py), templates (loading), tokens.
+Reasoning has both of its names, since templates read either.
 Arguments of earlier tool calls become objects where they are JSON of no more than 64 levels, and stay text where not.
 Names errors after messages[i].
 """
@@ -13,11 +13,12 @@ import json
 from typing import Any, NoReturn
 
 from octavo.server.errors import invalid_value, shown
+from octavo.server.text_parts import OPENAI_KINDS, TextParts
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 _MAX_DEPTH = 64
 """Levels of arguments; a request itself has no more by default."""
-_TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
+_PARTS = TextParts(kinds=OPENAI_KINDS, param="messages", may_be_bare=True)
 
 
 def read_messages(messages: list[dict[str, Any]], max_messages: int) -> list[dict[str, Any]]:
@@ -49,31 +50,10 @@ def _read_message(message: dict[str, Any], where: str) -> dict[str, Any]:
             _refuse(f"{where}.content: is missing; only an assistant's message with tool calls may have none")
         read["content"] = ""
     else:
-        read["content"] = _read_content(content, f"{where}.content")
+        read["content"] = _PARTS.read(content, f"{where}.content")
     if role == "tool" and not isinstance(message.get("tool_call_id"), str):
         _refuse(f"{where}.tool_call_id: a tool's message must name the call that it answers")
     return read
-
-
-def _read_content(content: object, where: str) -> str:
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        _refuse(f"{where}={shown(content)}: must be a text or a list of parts")
-    texts = []
-    for index, part in enumerate(content):
-        if isinstance(part, str):
-            texts.append(part)
-            continue
-        kind = part.get("type") if isinstance(part, dict) else None
-        field = _TEXT_PARTS.get(kind) if isinstance(kind, str) else None
-        text = part.get(field) if field is not None and isinstance(part, dict) else None
-        if field is None:
-            _refuse(f"{where}[{index}].type={shown(kind)}: this model reads text only")
-        if not isinstance(text, str):
-            _refuse(f"{where}[{index}].{field}={shown(text)}: must be a text")
-        texts.append(text)
-    return "\n".join(texts)
 
 
 def _read_tool_calls(calls: object, where: str) -> list[dict[str, Any]]:

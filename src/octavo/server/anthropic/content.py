@@ -12,10 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from octavo.server.errors import ApiError, invalid_value, shown
+from octavo.server.errors import invalid_value, shown
+from octavo.server.text_parts import TextParts, read_text
 
 ERROR_PREFIX = "Error: "
 """In front of a result with is_error: templates have no other place for it."""
+
+_PARAM = "messages"
+_PARTS = TextParts(kinds={"text": "text"}, param=_PARAM)
 
 _Located = tuple[str, dict[str, Any]]
 """(where in the request, block)."""
@@ -50,7 +54,7 @@ def read_content(messages: Sequence[dict[str, Any]], system: str | list[dict[str
 
 
 def _add_system(chat: ChatMessages, blocks: Sequence[_Located]) -> None:
-    texts = [_text(block, where) for where, block in blocks]
+    texts = [_PARTS.read_part(block, where) for where, block in blocks]
     if chat.messages and chat.messages[-1]["role"] == "system":
         texts.insert(0, chat.messages.pop()["content"])
     if texts:
@@ -102,7 +106,7 @@ def _add_user(chat: ChatMessages, blocks: Sequence[_Located], tool_names: dict[s
 
     for where, block in blocks:
         if block.get("type") != "tool_result":
-            texts.append(_text(block, where))
+            texts.append(_PARTS.read_part(block, where))
             continue
         end_text()
         call_id = block.get("tool_use_id")
@@ -119,7 +123,7 @@ def _result(block: dict[str, Any], where: str) -> str:
     if not isinstance(is_error, bool | None):
         _refuse(f"{where}.is_error={shown(is_error)}: must be true or false")
     parts = [] if content is None else _blocks(content, f"{where}.content")
-    text = "\n".join(_text(part, place) for place, part in parts)
+    text = "\n".join(_PARTS.read_part(part, place) for place, part in parts)
     return ERROR_PREFIX + text if is_error else text
 
 
@@ -132,14 +136,14 @@ def _add_assistant(
     for where, block in blocks:
         kind = block.get("type")
         if kind == "thinking":
-            thoughts.append(_field(block, "thinking", where))
+            thoughts.append(read_text(block, "thinking", where, _PARAM))
         elif kind == "redacted_thinking":
             continue  # encrypted by somebody else: there is nothing to read
         elif kind == "tool_use":
             calls.append(_call(block, where))
             tool_names[calls[-1]["id"]] = calls[-1]["function"]["name"]
         else:
-            texts.append(_text(block, where))
+            texts.append(_PARTS.read_part(block, where))
     message: dict[str, Any] = {"role": "assistant", "content": "\n".join(texts)}
     if any(thoughts):
         message["reasoning"] = "\n".join(thoughts)
@@ -160,25 +164,9 @@ def _call(block: dict[str, Any], where: str) -> dict[str, Any]:
     arguments = block.get("input")
     if not isinstance(arguments, dict):
         _refuse(f"{where}.input={shown(arguments)}: must be an object")
-    function = {"name": _field(block, "name", where), "arguments": arguments}
-    return {"id": _field(block, "id", where), "type": "function", "function": function}
-
-
-def _text(block: dict[str, Any], where: str) -> str:
-    kind = block.get("type")
-    if kind != "text":
-        raise ApiError(
-            400, "unsupported_feature", f"{where}.type={shown(kind)}: this model reads text only", param="messages"
-        )
-    return _field(block, "text", where)
-
-
-def _field(block: dict[str, Any], name: str, where: str) -> str:
-    value = block.get(name)
-    if not isinstance(value, str):
-        _refuse(f"{where}.{name}={shown(value)}: must be a text")
-    return value
+    function = {"name": read_text(block, "name", where, _PARAM), "arguments": arguments}
+    return {"id": read_text(block, "id", where, _PARAM), "type": "function", "function": function}
 
 
 def _refuse(message: str) -> NoReturn:
-    raise invalid_value(message, "messages")
+    raise invalid_value(message, _PARAM)

@@ -2,7 +2,7 @@
 
 Owns: which items there are, and how those of one turn of the model (reasoning, text, calls) become one message.
 Developers' messages become the system's, which every template knows, and those that follow each other become one.
-Does not own: roles of templates, contents beyond text (server/messages.py).   Names errors after input[i].
+Does not own: roles of templates, parts of a content (server/text_parts.py).   Names errors after input[i].
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from octavo.server.errors import invalid_value, shown
+from octavo.server.text_parts import OPENAI_KINDS, TextParts, read_text
 
 _ROLES = frozenset({"system", "developer", "user", "assistant"})
-_TEXT_PARTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
+_PARAM = "input"
+_PARTS = TextParts(kinds=OPENAI_KINDS, param=_PARAM)
 _REASONING, _CONTENT, _CALLS = "reasoning", "content", "tool_calls"
 _ORDER = {_REASONING: 0, _CONTENT: 1, _CALLS: 2}
 
@@ -78,7 +80,7 @@ class _ItemReader:
         role = item.get("role")
         if not isinstance(role, str) or role not in _ROLES:
             _refuse(f"{where}.role={shown(role)}: must be one of {', '.join(sorted(_ROLES))}")
-        content = _read_texts(item.get("content"), f"{where}.content")
+        content = _PARTS.read(item.get("content"), f"{where}.content")
         if role == "assistant":
             self._said(_CONTENT)["content"] = content
         elif role == "user":
@@ -94,18 +96,18 @@ class _ItemReader:
                 return
 
     def _call(self, item: Item, where: str) -> None:
-        call_id, name, arguments = (_text_of(item, field, where) for field in ("call_id", "name", "arguments"))
+        call_id, name, arguments = (read_text(item, field, where, _PARAM) for field in ("call_id", "name", "arguments"))
         self._called[call_id] = name
         function = {"name": name, "arguments": arguments}
         calls = self._said(_CALLS).setdefault("tool_calls", [])
         calls.append({"id": call_id, "type": "function", "function": function})
 
     def _call_output(self, item: Item, where: str) -> None:
-        call_id = _text_of(item, "call_id", where)
+        call_id = read_text(item, "call_id", where, _PARAM)
         message = {
             "role": "tool",
             "tool_call_id": call_id,
-            "content": _read_texts(item.get("output"), f"{where}.output"),
+            "content": _PARTS.read(item.get("output"), f"{where}.output"),
         }
         if call_id in self._called:
             message["name"] = self._called[call_id]
@@ -134,36 +136,13 @@ class _ItemReader:
             self._instructions = []
 
 
-def _read_texts(content: object, where: str) -> str:
-    """One text of a content, or of a tool's output."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        _refuse(f"{where}={shown(content)}: must be a text or a list of parts")
-    texts = []
-    for index, part in enumerate(content):
-        kind = part.get("type") if isinstance(part, dict) else None
-        field = _TEXT_PARTS.get(kind) if isinstance(kind, str) else None
-        if field is None or not isinstance(part, dict):
-            _refuse(f"{where}[{index}].type={shown(kind)}: this model reads text only")
-        texts.append(_text_of(part, field, f"{where}[{index}]"))
-    return "\n".join(texts)
-
-
 def _read_thoughts(parts: object, kind: str, where: str) -> str:
     if parts is None:
         return ""
     if not isinstance(parts, list) or not all(isinstance(part, dict) and part.get("type") == kind for part in parts):
         _refuse(f"{where}={shown(parts)}: must be a list of parts of type {kind}")
-    return "\n".join(_text_of(part, "text", f"{where}[{index}]") for index, part in enumerate(parts))
-
-
-def _text_of(item: Item, field: str, where: str) -> str:
-    value = item.get(field)
-    if not isinstance(value, str):
-        _refuse(f"{where}.{field}={shown(value)}: must be a text")
-    return value
+    return "\n".join(read_text(part, "text", f"{where}[{index}]", _PARAM) for index, part in enumerate(parts))
 
 
 def _refuse(message: str) -> NoReturn:
-    raise invalid_value(message, "input")
+    raise invalid_value(message, _PARAM)
