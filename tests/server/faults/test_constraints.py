@@ -6,8 +6,12 @@ import concurrent.futures
 import contextlib
 import time
 
-from fakes.bad_requests import CHAT
-from fakes.fault_suite import MIB, leave
+from fakes.bad_constraints import OK_OR_REFUSED, PROBES
+from fakes.bad_requests import CHAT, Probe
+from fakes.fault_suite import MIB, L, V, leave
+from fakes.stream_gaps import StreamGaps
+
+MESSAGES = [{"role": "user", "content": "hi"}]
 
 
 def test_s57_many_grammars_leave_no_memory_behind(suite):
@@ -36,6 +40,36 @@ def nested(depth):
         for name in ("left", "right")
     ]
     return {"oneOf": kinds}
+
+
+HOSTILE = ("S51", "S52", "S53", "S55", "S56")
+MAX_ANSWER_S, MAX_ADDED_GAP_S = 10.0, 1.0
+"""Generous: on a machine that does nothing else answers take 0.2 s, and gaps do not grow by 50 ms."""
+
+
+def test_hostile_grammars_end_within_their_caps_while_a_stream_goes_on(suite):
+    probes = [probe for case in HOSTILE for probe in PROBES[case](V, L)]
+    for depth in (7, 8, 9, 10):
+        schema = nested(depth) | {"title": f"beside a stream {depth}"}
+        probes.append(Probe({"structured_outputs": {"json": schema}}, statuses=OK_OR_REFUSED))
+    slowest: dict[float, bytes] = {}
+
+    def ask(probe):
+        answer = suite.server.post(probe.route, probe.data)
+        assert answer.status in probe.statuses, answer.body[:500]
+        slowest[answer.seconds] = probe.data[:100]
+
+    with suite.case():
+        with StreamGaps(suite.server, max_tokens=L - 40) as calm:
+            time.sleep(2.0)
+        with StreamGaps(suite.server, max_tokens=L - 40) as busy, concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(ask, probes))
+    assert (calm.error, busy.error) == (None, None)
+    assert calm.num_tokens > 20
+    assert busy.num_tokens > 20
+    print(calm.longest_s, busy.longest_s, busy.num_tokens, max(slowest), len(probes))
+    assert max(slowest) < MAX_ANSWER_S, slowest[max(slowest)]
+    assert busy.longest_s < calm.longest_s + MAX_ADDED_GAP_S
 
 
 def test_f03_clients_that_leave_slow_grammars_leave_nothing_running(suite):
@@ -67,8 +101,7 @@ def test_constraints_of_all_kinds_beside_each_other_disturb_nobody(suite):
     ]
 
     def ask(body):
-        messages = [{"role": "user", "content": "hi"}]
-        return suite.server.post(CHAT, {"messages": messages, "max_tokens": 24, "seed": 1} | body)
+        return suite.server.post(CHAT, {"messages": MESSAGES, "max_tokens": 24, "seed": 1} | body)
 
     with suite.case(), concurrent.futures.ThreadPoolExecutor(10) as pool:
         first = list(pool.map(ask, bodies * 4))
@@ -76,3 +109,30 @@ def test_constraints_of_all_kinds_beside_each_other_disturb_nobody(suite):
     assert {answer.status for answer in first + again} == {200}
     for index, answer in enumerate(again):
         assert {other.text for other in first[index :: len(bodies)]} == {answer.text}
+
+
+def grammar_pids(server):
+    return [pid for pid in server.pids if b"grammar_check" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def test_a_grammar_process_killed_in_the_middle_of_a_check_costs_its_request_and_nobody_else(model, tmp_path):
+    def ask(number):
+        return server.completion(structured_outputs={"regex": f"a{{{number}}}"}, max_tokens=1)
+
+    with LiveServer(model, SMALL, {}, tmp_path) as server, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        assert grammar_pids(server) == []
+        canary = Canary(server)
+        with canary.singing(Canary(server).sing()):
+            assert ask(3).status == 200
+            (pid,) = grammar_pids(server)
+            os.kill(pid, signal.SIGSTOP)
+            asked = pool.submit(ask, 4)
+            time.sleep(0.3)
+            assert not asked.done()
+            os.kill(pid, signal.SIGKILL)
+            answer = asked.result(30)
+            assert answer.status == 503
+            assert "the process that checks grammars has ended in the middle of the check" in answer.error["message"]
+            assert ask(4).status == 200
+            assert grammar_pids(server) != [pid]
+        assert canary.wrong == []
