@@ -1,6 +1,6 @@
-"""LineFinder: for formats in which a call may begin without a marker, at the start of a line.
+"""For formats in which a call may begin without a marker, at the start of a line.
 
-Owns: which bracket is the first thing in its line.
+Owns: which bracket is the first thing in its line (LineFinder), and knowing where lines begin (LineParser).
 Does not own: whether a call begins there.
 """
 
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from octavo.parsers.cursor import marker_pattern
+from octavo.parsers.cursor import Steps, marker_pattern
+from octavo.parsers.machine import GrammarParser
 
 _LINE_BLANKS = re.compile(r"[ \t\r\n]*+")
 
@@ -39,3 +40,22 @@ class LineFinder:
         if found["opener"]:
             return self._opener, found.start("opener")
         return found["whole"] or "", found.start()
+
+
+class LineParser(GrammarParser):
+    """Passes on text until a call may begin."""
+
+    def __init__(self, opener: str, *markers: str) -> None:
+        super().__init__()
+        self._finder = LineFinder(opener, *markers)
+
+    def _show(self, text: str) -> None:
+        self._finder.note(text)
+        super()._show(text)
+
+    def _pass_to_opener(self) -> Steps[str]:
+        """What stands next, unread and from there on kept: the opener or a marker; "" at the end of the text."""
+        found = yield from self._cursor.pass_until(self._finder, self._show)
+        if found:
+            self._cursor.keep()
+        return found

@@ -17,8 +17,7 @@ from octavo.parsers import tags
 from octavo.parsers.call_object import CallShape, read_call
 from octavo.parsers.cursor import BLANK, Steps
 from octavo.parsers.interface import OutputParser, ToolSpec
-from octavo.parsers.line_start import LineFinder
-from octavo.parsers.machine import GrammarParser
+from octavo.parsers.line_start import LineParser
 from octavo.proto.structured import StructuredOutputsParams
 
 PYTHON_TAG: Final = "<|python_tag|>"
@@ -27,20 +26,14 @@ _BARE: Final = CallShape(is_marked=False)
 _TAGGED: Final = CallShape(is_marked=True)
 
 
-class LlamaJsonParser(GrammarParser):
+class LlamaJsonParser(LineParser):
     """Reads objects that are calls."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._finder = LineFinder("{", PYTHON_TAG)
-
-    def _show(self, text: str) -> None:
-        self._finder.note(text)
-        super()._show(text)
+        super().__init__("{", PYTHON_TAG)
 
     def _read(self) -> Steps[None]:
-        while opener := (yield from self._cursor.pass_until(self._finder, self._show)):
-            self._cursor.keep()
+        while opener := (yield from self._pass_to_opener()):
             shape = _BARE
             if opener == PYTHON_TAG:
                 self._cursor.take(len(PYTHON_TAG))

@@ -16,8 +16,7 @@ from octavo.parsers.cursor import BLANK, EndOfTextError, MalformedError, Steps
 from octavo.parsers.interface import OutputParser, ToolSpec
 from octavo.parsers.json_call import JsonCallFormat
 from octavo.parsers.json_text import nowhere, read_word
-from octavo.parsers.line_start import LineFinder
-from octavo.parsers.machine import GrammarParser
+from octavo.parsers.line_start import LineParser
 from octavo.parsers.python_literal import read_keywords
 from octavo.proto.structured import StructuredOutputsParams
 
@@ -28,20 +27,14 @@ _BETWEEN: Final = re.compile(r"[^\"'()\[\]{}]+")
 _IN_STRING: Final = {'"': re.compile(r'[^"\\]+'), "'": re.compile(r"[^'\\]+")}
 
 
-class PythonicParser(GrammarParser):
+class PythonicParser(LineParser):
     """Reads lists of calls."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._finder = LineFinder("[", START)
-
-    def _show(self, text: str) -> None:
-        self._finder.note(text)
-        super()._show(text)
+        super().__init__("[", START)
 
     def _read(self) -> Steps[None]:
-        while opener := (yield from self._cursor.pass_until(self._finder, self._show)):
-            self._cursor.keep()
+        while opener := (yield from self._pass_to_opener()):
             has_call = yield from self._try_call(self._read_first(opener))
             while has_call and (follower := (yield from self._look_behind_call(",", "]"))):
                 if follower == ",":

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from octavo.parsers.events import CallArguments, CallBegun, CallEnded, Content, Event, Reasoning
 from octavo.server.api.logprobs import TokenLogprob
 from octavo.server.responses.items import OutputItem, Status
-from octavo.server.responses.writers import CallWriter, Emit, MessageWriter, ReasoningWriter
+from octavo.server.responses.writers import CallWriter, Emit, TextKind, TextWriter
 
 
 class AnswerBuilder:
@@ -20,7 +20,7 @@ class AnswerBuilder:
     def __init__(self, emit: Emit) -> None:
         self.items: list[OutputItem] = []
         self._emit = emit
-        self._open: MessageWriter | ReasoningWriter | CallWriter | None = None
+        self._open: TextWriter | CallWriter | None = None
         self._logprobs: list[TokenLogprob] = []
         """Of tokens whose text has not come yet."""
 
@@ -30,11 +30,11 @@ class AnswerBuilder:
         for event in events:
             match event:
                 case Content(text):
-                    self._message().add(text, self._take_logprobs())
+                    self._text("output_text").add(text, self._take_logprobs())
                 case Reasoning(text):
-                    self._reasoning().add(text)
+                    self._text("reasoning_text").add(text, [])
                 case CallBegun(_, name):
-                    self._begin(CallWriter(self._emit, name))
+                    self._call(name)
                 case CallArguments(_, text):
                     assert isinstance(self._open, CallWriter)
                     self._open.add(text)
@@ -44,31 +44,28 @@ class AnswerBuilder:
     def finish(self, *, is_cut: bool) -> None:
         """There is no more. An answer without anything is a message without text."""
         if self._logprobs:
-            self._message().add("", self._take_logprobs())
+            self._text("output_text").add("", self._take_logprobs())
         elif self._open is None and not self.items:
-            self._message()
+            self._text("output_text")
         if self._open is not None:
             self._end("incomplete" if is_cut else self._open.status_when_left)
 
-    def _message(self) -> MessageWriter:
-        if not isinstance(self._open, MessageWriter):
-            writer = MessageWriter(self._emit)
-            self._begin(writer)
+    def _text(self, kind: TextKind) -> TextWriter:
+        if not isinstance(self._open, TextWriter) or self._open.kind != kind:
+            self._leave()
+            self._open = writer = TextWriter(self._emit, len(self.items), kind)
+            writer.begin()
             return writer
         return self._open
 
-    def _reasoning(self) -> ReasoningWriter:
-        if not isinstance(self._open, ReasoningWriter):
-            writer = ReasoningWriter(self._emit)
-            self._begin(writer)
-            return writer
-        return self._open
+    def _call(self, name: str) -> None:
+        self._leave()
+        self._open = CallWriter(self._emit, len(self.items), name)
+        self._open.begin()
 
-    def _begin(self, writer: MessageWriter | ReasoningWriter | CallWriter) -> None:
+    def _leave(self) -> None:
         if self._open is not None:
             self._end(self._open.status_when_left)
-        self._open = writer
-        writer.begin(len(self.items))
 
     def _end(self, status: Status) -> None:
         assert self._open is not None

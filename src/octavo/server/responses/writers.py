@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from typing import Any, Literal
 
 from octavo.server.api.logprobs import TokenLogprob
 from octavo.server.responses.events import (
@@ -31,6 +32,9 @@ from octavo.server.responses.items import (
 Emit = Callable[[StreamEvent], None]
 """What is done with an event. It must not be kept: its item changes later."""
 
+TextKind = Literal["output_text", "reasoning_text"]
+"""Of the one part of a message, or of what was thought; its events are named after it."""
+
 
 def _added(emit: Emit, index: int, item: OutputItem) -> None:
     emit(ItemEvent(type="response.output_item.added", output_index=index, item=item))
@@ -40,40 +44,44 @@ def _done(emit: Emit, index: int, item: OutputItem) -> None:
     emit(ItemEvent(type="response.output_item.done", output_index=index, item=item))
 
 
-class _PartWriter:
-    """The one part of an item that holds text."""
+class TextWriter:
+    """A message, or what was thought."""
 
-    def __init__(self, emit: Emit, kind: str, item_id: str, index: int) -> None:
+    status_when_left: Status = "completed"
+
+    def __init__(self, emit: Emit, index: int, kind: TextKind) -> None:
+        self.kind = kind
         self._emit = emit
-        self._kind = kind
-        self._item_id = item_id
         self._index = index
+        token = secrets.token_hex(16)
+        self._item = MessageItem(id=f"msg_{token}") if kind == "output_text" else ReasoningItem(id=f"rs_{token}")
         self._pieces: list[str] = []
+        self._logprobs: list[TokenLogprob] = []
 
-    def begin(self, part: OutputText | ReasoningText) -> None:
-        self._emit_part("response.content_part.added", part)
+    def begin(self) -> None:
+        _added(self._emit, self._index, self._item)
+        self._emit_part("response.content_part.added", self._part())
 
-    def add(self, text: str, logprobs: list[TokenLogprob] | None) -> None:
+    def add(self, text: str, logprobs: list[TokenLogprob]) -> None:
+        """logprobs: of a message only."""
         self._pieces.append(text)
         event = TextDelta(
-            type=f"response.{self._kind}.delta",
-            item_id=self._item_id,
+            type=f"response.{self.kind}.delta",
+            item_id=self._item.id,
             output_index=self._index,
             content_index=0,
             delta=text,
         )
-        if logprobs is not None:
+        if self.kind == "output_text":
+            self._logprobs += logprobs
             event.logprobs = logprobs
         self._emit(event)
 
-    @property
-    def text(self) -> str:
-        return "".join(self._pieces)
-
-    def end(self, part: OutputText | ReasoningText) -> None:
+    def end(self, status: Status) -> MessageItem | ReasoningItem:
+        part: Any = self._part()  # of the item's own kind
         event = TextDone(
-            type=f"response.{self._kind}.done",
-            item_id=self._item_id,
+            type=f"response.{self.kind}.done",
+            item_id=self._item.id,
             output_index=self._index,
             content_index=0,
             text=part.text,
@@ -82,63 +90,19 @@ class _PartWriter:
             event.logprobs = part.logprobs
         self._emit(event)
         self._emit_part("response.content_part.done", part)
-
-    def _emit_part(self, kind: str, part: OutputText | ReasoningText) -> None:
-        self._emit(PartEvent(type=kind, item_id=self._item_id, output_index=self._index, content_index=0, part=part))
-
-
-class MessageWriter:
-    """A message."""
-
-    status_when_left: Status = "completed"
-
-    def __init__(self, emit: Emit) -> None:
-        self._emit = emit
-        self._item = MessageItem(id=f"msg_{secrets.token_hex(16)}")
-        self._logprobs: list[TokenLogprob] = []
-
-    def begin(self, index: int) -> None:
-        self._index = index
-        self._part = _PartWriter(self._emit, "output_text", self._item.id, index)
-        _added(self._emit, index, self._item)
-        self._part.begin(OutputText(text=""))
-
-    def add(self, text: str, logprobs: list[TokenLogprob]) -> None:
-        self._logprobs += logprobs
-        self._part.add(text, logprobs)
-
-    def end(self, status: Status) -> MessageItem:
-        part = OutputText(text=self._part.text, logprobs=self._logprobs)
-        self._part.end(part)
         self._item.content, self._item.status = [part], status
         _done(self._emit, self._index, self._item)
         return self._item
 
+    def _part(self) -> OutputText | ReasoningText:
+        """All that was said so far."""
+        text = "".join(self._pieces)
+        return (
+            OutputText(text=text, logprobs=self._logprobs) if self.kind == "output_text" else ReasoningText(text=text)
+        )
 
-class ReasoningWriter:
-    """What was thought."""
-
-    status_when_left: Status = "completed"
-
-    def __init__(self, emit: Emit) -> None:
-        self._emit = emit
-        self._item = ReasoningItem(id=f"rs_{secrets.token_hex(16)}")
-
-    def begin(self, index: int) -> None:
-        self._index = index
-        self._part = _PartWriter(self._emit, "reasoning_text", self._item.id, index)
-        _added(self._emit, index, self._item)
-        self._part.begin(ReasoningText(text=""))
-
-    def add(self, text: str) -> None:
-        self._part.add(text, None)
-
-    def end(self, status: Status) -> ReasoningItem:
-        part = ReasoningText(text=self._part.text)
-        self._part.end(part)
-        self._item.content, self._item.status = [part], status
-        _done(self._emit, self._index, self._item)
-        return self._item
+    def _emit_part(self, event: str, part: OutputText | ReasoningText) -> None:
+        self._emit(PartEvent(type=event, item_id=self._item.id, output_index=self._index, content_index=0, part=part))
 
 
 class CallWriter:
@@ -147,15 +111,15 @@ class CallWriter:
     status_when_left: Status = "incomplete"
     """The model did not close it."""
 
-    def __init__(self, emit: Emit, name: str) -> None:
+    def __init__(self, emit: Emit, index: int, name: str) -> None:
         self._emit = emit
+        self._index = index
         token = secrets.token_hex(16)
         self._item = FunctionCallItem(id=f"fc_{token}", call_id=f"call_{token}", name=name)
         self._pieces: list[str] = []
 
-    def begin(self, index: int) -> None:
-        self._index = index
-        _added(self._emit, index, self._item)
+    def begin(self) -> None:
+        _added(self._emit, self._index, self._item)
 
     def add(self, text: str) -> None:
         self._pieces.append(text)
