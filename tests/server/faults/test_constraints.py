@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import os
+import signal
 import time
+from pathlib import Path
 
-from fakes.bad_constraints import OK_OR_REFUSED, PROBES
-from fakes.bad_requests import CHAT, Probe
-from fakes.fault_suite import MIB, L, V, leave
-from fakes.stream_gaps import StreamGaps
-
-MESSAGES = [{"role": "user", "content": "hi"}]
+from fakes.bad_requests import CHAT
+from fakes.fault_suite import MIB, SMALL, leave
+from fakes.live_server import Canary, LiveServer
 
 
 def test_s57_many_grammars_leave_no_memory_behind(suite):
@@ -40,36 +40,6 @@ def nested(depth):
         for name in ("left", "right")
     ]
     return {"oneOf": kinds}
-
-
-HOSTILE = ("S51", "S52", "S53", "S55", "S56")
-MAX_ANSWER_S, MAX_ADDED_GAP_S = 10.0, 1.0
-"""Generous: on a machine that does nothing else answers take 0.2 s, and gaps do not grow by 50 ms."""
-
-
-def test_hostile_grammars_end_within_their_caps_while_a_stream_goes_on(suite):
-    probes = [probe for case in HOSTILE for probe in PROBES[case](V, L)]
-    for depth in (7, 8, 9, 10):
-        schema = nested(depth) | {"title": f"beside a stream {depth}"}
-        probes.append(Probe({"structured_outputs": {"json": schema}}, statuses=OK_OR_REFUSED))
-    slowest: dict[float, bytes] = {}
-
-    def ask(probe):
-        answer = suite.server.post(probe.route, probe.data)
-        assert answer.status in probe.statuses, answer.body[:500]
-        slowest[answer.seconds] = probe.data[:100]
-
-    with suite.case():
-        with StreamGaps(suite.server, max_tokens=L - 40) as calm:
-            time.sleep(2.0)
-        with StreamGaps(suite.server, max_tokens=L - 40) as busy, concurrent.futures.ThreadPoolExecutor(4) as pool:
-            list(pool.map(ask, probes))
-    assert (calm.error, busy.error) == (None, None)
-    assert calm.num_tokens > 20
-    assert busy.num_tokens > 20
-    print(calm.longest_s, busy.longest_s, busy.num_tokens, max(slowest), len(probes))
-    assert max(slowest) < MAX_ANSWER_S, slowest[max(slowest)]
-    assert busy.longest_s < calm.longest_s + MAX_ADDED_GAP_S
 
 
 def test_f03_clients_that_leave_slow_grammars_leave_nothing_running(suite):
@@ -101,7 +71,8 @@ def test_constraints_of_all_kinds_beside_each_other_disturb_nobody(suite):
     ]
 
     def ask(body):
-        return suite.server.post(CHAT, {"messages": MESSAGES, "max_tokens": 24, "seed": 1} | body)
+        messages = [{"role": "user", "content": "hi"}]
+        return suite.server.post(CHAT, {"messages": messages, "max_tokens": 24, "seed": 1} | body)
 
     with suite.case(), concurrent.futures.ThreadPoolExecutor(10) as pool:
         first = list(pool.map(ask, bodies * 4))
