@@ -22,6 +22,7 @@ from octavo.grammar.limits import GrammarLimits
 from octavo.grammar.matcher import LlguidanceMatcher
 from octavo.grammar.problem import SpecError, as_validation_error
 from octavo.grammar.schema_fault import FaultSearch, explain
+from octavo.grammar.spelled_token import SpelledTokens
 from octavo.grammar.verdicts import Refusal, Verdicts
 from octavo.proto.structured import GrammarSpec, PreparedGrammar
 
@@ -72,6 +73,7 @@ class LlguidanceBackend:
                 raise
             raise LoadError(f"the grammar library cannot use this tokenizer: {error}") from error
         self._special = _special_texts(tokenizer_json, self._tokenizer)
+        self._spelled = SpelledTokens(self._tokenizer)
         self._native_limits = _native_limits(self._limits)
         self._verdicts = Verdicts(self._limits.max_verdict_bytes)
 
@@ -96,7 +98,7 @@ class LlguidanceBackend:
             fault = problem.problem
         if fault is not None:
             raise GrammarError(f"the grammar library refuses what it admitted before: {explain(fault)}")
-        matcher = LlguidanceMatcher(native, self._vocab_size, self._end_ids, self._limits)
+        matcher = LlguidanceMatcher(native, self._vocab_size, self._end_ids, self._limits, self._spelled)
         return LlguidanceGrammar(matcher, grammar.num_bytes)
 
     def _prepare(self, spec: GrammarSpec) -> PreparedGrammar:

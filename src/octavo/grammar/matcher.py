@@ -17,6 +17,7 @@ from llguidance import LLMatcher
 from octavo.base.errors import GrammarError
 from octavo.grammar.library import is_panic
 from octavo.grammar.limits import GrammarLimits
+from octavo.grammar.spelled_token import SpelledTokens
 
 T = TypeVar("T")
 
@@ -33,13 +34,20 @@ class LlguidanceMatcher:
         "_limits",
         "_native",
         "_num_words",
+        "_spelled",
         "_vocab_size",
     )
 
     def __init__(
-        self, native: LLMatcher, vocab_size: int, end_token_ids: Collection[int], limits: GrammarLimits
+        self,
+        native: LLMatcher,
+        vocab_size: int,
+        end_token_ids: Collection[int],
+        limits: GrammarLimits,
+        spelled: SpelledTokens,
     ) -> None:
         self._native = native
+        self._spelled = spelled
         self._end_ids = end_token_ids
         self._is_ended = False
         """An end token was accepted: the library, which may refuse it, was not told."""
@@ -91,13 +99,25 @@ class LlguidanceMatcher:
             # The end tokens are the only ones that are always admitted together.
             num_admitted = int(np.bitwise_count(out.view(np.uint32)).sum())
             self._admits_end_alone = num_admitted == len(self._end_ids)
+        elif np.count_nonzero(out) == 1:
+            self._write_as_text(out)
+
+    def _write_as_text(self, out: npt.NDArray[np.int32]) -> None:
+        """Where the one token of this mask is a special one that the grammar does not mean, begin its text instead."""
+        words = out.view(np.uint32)
+        place = int(np.flatnonzero(words)[0])
+        token_id = place * 32 + int(words[place]).bit_length() - 1
+        if words[place].bit_count() == 1 and self._call(lambda: self._spelled.is_spelled(self._native, token_id)):
+            first = self._call(lambda: self._spelled.first_token(token_id))
+            words[place] = 0
+            words[first >> 5] = np.uint32(1 << (first & 31))
 
     def forced_tokens(self) -> list[int]:
         self._check_alive()
         tokens: list[int] = self._timed(self._native.compute_ff_tokens, 1)
         if self._native.is_error():
             self._fail(self._reason())
-        return tokens
+        return self._call(lambda: self._spelled.without_spelled(self._native, tokens))
 
     def rollback(self, num_tokens: int) -> None:
         self._check_alive()
@@ -110,7 +130,8 @@ class LlguidanceMatcher:
 
     def fork(self) -> LlguidanceMatcher:
         self._check_alive()
-        copy = LlguidanceMatcher(self._call(self._native.deep_copy), self._vocab_size, self._end_ids, self._limits)
+        native = self._call(self._native.deep_copy)
+        copy = LlguidanceMatcher(native, self._vocab_size, self._end_ids, self._limits, self._spelled)
         copy._is_ended = self._is_ended
         copy._cpu_left_s = self._cpu_left_s
         return copy

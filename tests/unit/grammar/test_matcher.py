@@ -9,6 +9,9 @@ from fakes.matching import compiled, mask_of, random_text, start
 from octavo.base.errors import GrammarError
 from octavo.grammar.limits import GrammarLimits
 from octavo.grammar.matcher import LlguidanceMatcher
+from octavo.grammar.spelled_token import SpelledTokens
+
+SPELLED = SpelledTokens(None)
 
 CITY = {
     "type": "object",
@@ -166,7 +169,7 @@ def test_a_panic_of_the_library_is_a_grammar_error():
             raise PanicException("index out of bounds")
 
     with pytest.raises(GrammarError, match="failed"):
-        LlguidanceMatcher(Broken(), 100, (), GrammarLimits()).accept([1])
+        LlguidanceMatcher(Broken(), 100, (), GrammarLimits(), SPELLED).accept([1])
 
 
 def test_an_interrupt_is_not_taken_for_a_panic():
@@ -175,7 +178,7 @@ def test_an_interrupt_is_not_taken_for_a_panic():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        LlguidanceMatcher(Interrupted(), 100, (), GrammarLimits()).accept([1])
+        LlguidanceMatcher(Interrupted(), 100, (), GrammarLimits(), SPELLED).accept([1])
 
 
 def test_a_grammar_that_is_slow_at_every_token_ends_its_text():
@@ -186,7 +189,7 @@ def test_a_grammar_that_is_slow_at_every_token_ends_its_text():
                 pass
             return True
 
-    matcher = LlguidanceMatcher(Slow(), 100, (), GrammarLimits(step_cpu_s=0.001, spare_cpu_s=0.01))
+    matcher = LlguidanceMatcher(Slow(), 100, (), GrammarLimits(step_cpu_s=0.001, spare_cpu_s=0.01), SPELLED)
     with pytest.raises(GrammarError, match="too much time"):
         all(matcher.accept([1]) is None for _ in range(20))
 
