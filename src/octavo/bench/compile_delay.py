@@ -2,8 +2,10 @@
 
 Owns: the measurement, its grammars and report.   Does not own: compiling (grammar/), threads of an engine.
 One request decodes while another thread compiles. What counts is the time in which none of the threads of the step
-either ran or waited for a processor, and the thread that compiles did not wait for one either: the step waited for the
-interpreter's lock. What else the machine does is left out so; a step without a compilation gives about 0.
+either ran or waited for a processor: the step waited for the interpreter's lock. Who else uses the machine can make it
+longer, by keeping the thread that has the lock from running, never shorter: of several rounds the least counts. It is
+short by up to 1 ms, where threads of the step overlap. Two lines are for comparison: steps beside which nothing is
+compiled, and beside a thread that computes in Python, which shows what would be seen.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +30,11 @@ from octavo.engine.grammars import LazyBackend
 from octavo.engine.input.front_parts import FrontParts, load_front_parts, make_grammar_backend, open_model
 from octavo.engine.input.prompts import Prompt
 from octavo.proto.sampling import RequestOutputKind, SamplingParams
-from octavo.proto.structured import PreparedGrammar, StructuredOutputsParams
+from octavo.proto.structured import StructuredOutputsParams
 
 TARGET_S = 0.005
-NUM_ROUNDS = 5
+NOTHING, PYTHON = "nothing", "a loop in Python"
+NUM_ROUNDS = 7
 NUM_FREE_STEPS, NUM_WARMUP_STEPS = 100, 20
 
 
@@ -87,52 +91,48 @@ class Delays:
     """Of the steps beside the compilations of one grammar."""
 
     name: str
-    compile_cpu_s: float = float("inf")
+    cpu_s: float = float("inf")
     longest_s: list[float] = field(default_factory=list)
     """Of each round."""
 
     def __str__(self) -> str:
         return (
-            f"{self.name:<20} compiled in {1e3 * self.compile_cpu_s:6.1f} ms of processor time; longest delay of a step"
+            f"{self.name:<20} {1e3 * self.cpu_s:6.1f} ms of processor time; longest delay of a step"
             f"{1e3 * min(self.longest_s):7.2f} ms (median of {len(self.longest_s)} rounds "
             f"{1e3 * statistics.median(self.longest_s):6.2f}, worst {1e3 * max(self.longest_s):6.2f})"
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
-    """Of threads, so far: on a processor, and waiting for one."""
-
-    run_s: float
-    wait_s: float
-
-    @classmethod
-    def read(cls, thread_id: int | str) -> Times:
-        """Zeros for a thread that is gone."""
-        try:
-            run, wait, _ = Path(f"/proc/self/task/{thread_id}/schedstat").read_text().split()
-        except OSError:
-            return cls(0.0, 0.0)
-        return cls(int(run) * 1e-9, int(wait) * 1e-9)
+def _busy_s(thread_id: str) -> float:
+    """Of one thread; 0 for one that is gone."""
+    try:
+        run, wait, _ = Path(f"/proc/self/task/{thread_id}/schedstat").read_text().split()
+    except OSError:
+        return 0.0
+    return (int(run) + int(wait)) * 1e-9
 
 
-class CompilingThread(threading.Thread):
-    """Compiles one grammar, then ends."""
+class OtherThread(threading.Thread):
+    """Does one thing, then ends."""
 
-    def __init__(self, backend: LazyBackend, grammar: PreparedGrammar) -> None:
+    def __init__(self, work: Callable[[], object]) -> None:
         super().__init__(daemon=True)
-        self._backend = backend
-        self._grammar = grammar
+        self._work = work
         self.cpu_s = 0.0
         self.error: OctavoError | None = None
 
     def run(self) -> None:
         started_s = time.thread_time()
         try:
-            self._backend.compile(self._grammar)
+            self._work()
         except OctavoError as error:
             self.error = error
         self.cpu_s = time.thread_time() - started_s
+
+
+def compute_in_python() -> int:
+    """Holds the interpreter's lock for as long as it is left with it; some 100 ms."""
+    return sum(number % 7 for number in range(2_000_000))
 
 
 class StepWatch:
@@ -144,41 +144,44 @@ class StepWatch:
         prompt = Prompt(token_ids=[5, 6, 7])
         self._front_end.submit(engine.inputs.prepare(prompt, params, request_id="0", arrival_s=self._front_end.now_s()))
 
-    def step(self, other: CompilingThread | None = None) -> float:
+    def step(self, other: OtherThread | None = None) -> float:
         """Seconds of one step in which nothing ran that it needs."""
         other_id = None if other is None else other.native_id
-        before, other_before = self._read(other_id), Times.read(other_id or "none")
+        before = self._read(other_id)
         started_s = time.perf_counter()
         self._front_end.step()
         wall_s = time.perf_counter() - started_s
-        after, other_after = self._read(other_id), Times.read(other_id or "none")
-        busy_s = after.run_s - before.run_s + after.wait_s - before.wait_s
-        return max(0.0, wall_s - busy_s - max(0.0, other_after.wait_s - other_before.wait_s))
+        return max(0.0, wall_s - (self._read(other_id) - before))
 
-    def _read(self, other_id: int | None) -> Times:
-        times = [Times.read(name) for name in os.listdir("/proc/self/task") if name != str(other_id)]
-        return Times(sum(each.run_s for each in times), sum(each.wait_s for each in times))
+    def _read(self, other_id: int | None) -> float:
+        """Seconds that the threads of the step ran, or waited for a processor, so far."""
+        return sum(_busy_s(name) for name in os.listdir("/proc/self/task") if name != str(other_id))
 
 
 def measure(engine: Engine, backend: LazyBackend) -> Iterator[Delays]:
-    """One by one; the first is of steps beside which nothing is compiled."""
+    """One by one; the first two are those for comparison. Raises what compiling raises."""
     watch = StepWatch(engine)
     for _ in range(NUM_WARMUP_STEPS):
         watch.step()
-    yield Delays("nothing", 0.0, [watch.step() for _ in range(NUM_FREE_STEPS)])
+    yield Delays(NOTHING, 0.0, [watch.step() for _ in range(NUM_FREE_STEPS)])
+    yield _measure_beside(watch, PYTHON, compute_in_python)
     for name, params in grammars().items():
-        delays, grammar = Delays(name), backend.prepare(params.spec)
-        for _ in range(NUM_ROUNDS):
-            thread = CompilingThread(backend, grammar)
-            thread.start()
-            longest_s = watch.step(thread)
-            while thread.is_alive():
-                longest_s = max(longest_s, watch.step(thread))
-            if thread.error is not None:
-                raise thread.error
-            delays.longest_s.append(longest_s)
-            delays.compile_cpu_s = min(delays.compile_cpu_s, thread.cpu_s)
-        yield delays
+        yield _measure_beside(watch, name, partial(backend.compile, backend.prepare(params.spec)))
+
+
+def _measure_beside(watch: StepWatch, name: str, work: Callable[[], object]) -> Delays:
+    delays = Delays(name)
+    for _ in range(NUM_ROUNDS):
+        thread = OtherThread(work)
+        thread.start()
+        longest_s = watch.step(thread)
+        while thread.is_alive():
+            longest_s = max(longest_s, watch.step(thread))
+        if thread.error is not None:
+            raise thread.error
+        delays.longest_s.append(longest_s)
+        delays.cpu_s = min(delays.cpu_s, thread.cpu_s)
+    return delays
 
 
 def _read_parts(config: EngineConfig) -> FrontParts:
@@ -194,7 +197,7 @@ def main(model: str) -> int:
     too_long = []
     for delays in measure(engine, backend):
         print(delays, flush=True)
-        if statistics.median(delays.longest_s) > TARGET_S:
+        if delays.name != PYTHON and min(delays.longest_s) > TARGET_S:
             too_long.append(delays.name)
     print(f"longer than {1e3 * TARGET_S:g} ms: {', '.join(too_long) or 'none'}")
     return int(bool(too_long))
