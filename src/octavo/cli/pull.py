@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the path of each model on stdout."""
-    from octavo.config.schema import DEFAULT_MODEL
+    from octavo.config.model_options import DEFAULT_MODEL
 
     for name in args.models or [DEFAULT_MODEL]:
         print(pull_one(name, quiet=args.quiet or not sys.stderr.isatty()))

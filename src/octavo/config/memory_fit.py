@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from octavo.base.errors import ConfigError, ConfigProblem
 from octavo.base.units import ceil_div, format_bytes
+from octavo.config.model_options import Dtype
 from octavo.config.model_spec import ModelSpec
-from octavo.config.option import AUTO
-from octavo.config.schema import Auto, Dtype
+from octavo.config.option import AUTO, Auto
 from octavo.proto.kv import KvCacheSpec, KvGroup, deal_layers, peak_blocks
 
 _PROCESS_BYTES = 192 * 2**20

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 Kind = Literal["text", "names", "choice", "count", "size", "fraction", "switch", "json"]
 """names: one or more words; count: an integer, human forms accepted; size: bytes; switch: yes or no."""
 
+Auto = Literal["auto"]
 AUTO: Final = "auto"
 """The value that `config/resolve.py` replaces once the model and the machine are known."""
 

@@ -12,6 +12,7 @@ from octavo.base.errors import ConfigError, ConfigProblem
 from octavo.base.units import align_up
 from octavo.config.machine import MachineFacts
 from octavo.config.memory_fit import Fit, FitRequest, fit_memory, rope_bytes, work_bytes
+from octavo.config.model_options import Dtype
 from octavo.config.model_spec import ModelSpec
 from octavo.config.option import AUTO
 from octavo.config.resolved import (
@@ -23,7 +24,7 @@ from octavo.config.resolved import (
     ResolvedModel,
     ResolvedScheduler,
 )
-from octavo.config.schema import CpuIsa, Dtype, EngineConfig, KernelBackend, KernelConfig, SchedulerConfig, Usage
+from octavo.config.schema import CpuIsa, EngineConfig, KernelBackend, KernelConfig, SchedulerConfig, Usage
 
 MAX_NUM_SEQS: dict[Usage, int] = {"offline": 256, "server": 128}
 MAX_NUM_BATCHED_TOKENS: dict[Usage, int] = {"offline": 4096, "server": 2048}

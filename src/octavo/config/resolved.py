@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from octavo.base.units import format_bytes
+from octavo.config.model_options import Dtype
 from octavo.config.model_spec import ModelSpec
-from octavo.config.schema import CpuIsa, Dtype, EngineConfig, KernelBackend, SchedulingPolicy
+from octavo.config.schema import CpuIsa, EngineConfig, KernelBackend, SchedulingPolicy
 from octavo.proto.kv import KvCacheSpec
 
 

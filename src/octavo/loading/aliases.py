@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
-from octavo.config.schema import DEFAULT_MODEL
+from octavo.config.model_options import DEFAULT_MODEL
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from octavo.config.schema import DEFAULT_MODEL
+from octavo.config.model_options import DEFAULT_MODEL
 from octavo.loading.aliases import ALIASES, near_aliases
 
 
