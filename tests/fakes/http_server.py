@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 
+from octavo.server.body import BodyLimits, read_body
 from octavo.server.http_limits import HttpLimits
 from octavo.server.listener import HttpServer, bind_tcp
 
@@ -19,6 +21,23 @@ def post(body: bytes, *headers: str, path: str = "/") -> bytes:
 def chunked(*chunks: bytes) -> bytes:
     parts = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
     return b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + parts + b"0\r\n\r\n"
+
+
+async def echo(scope, receive, send):
+    """Answers with the body, or with method and path where there is none."""
+    body = await read_body(receive, None, BodyLimits())
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"x-path", scope["raw_path"])]})
+    await send({"type": "http.response.body", "body": body or scope["method"].encode()})
+
+
+def code_of(body):
+    """Of an error's body."""
+    return json.loads(body)["error"]["code"]
+
+
+def run(test):
+    """A coroutine, for half a minute at most."""
+    asyncio.run(asyncio.wait_for(test, 30))
 
 
 @contextlib.asynccontextmanager

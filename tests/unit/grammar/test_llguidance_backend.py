@@ -69,10 +69,7 @@ def test_what_a_constraint_became_is_remembered_as_are_the_faults_of_one_that_is
     backend = make_test_backend()
     spec = GrammarSpec("json", '{"type":"integer","minimum":3}')
     prepared = backend.prepare(spec)
-    before_s = time.thread_time()
-    for _ in range(100):
-        assert backend.prepare(spec) is prepared
-    assert time.thread_time() - before_s < 0.02
+    assert backend.prepare(spec) is prepared
     for _ in range(2):
         with pytest.raises(ValidationError, match="is no type") as caught:
             backend.prepare(GrammarSpec("json", '{"type":"x"}'))

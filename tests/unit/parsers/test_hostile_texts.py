@@ -154,7 +154,7 @@ def test_s78_nothing_that_a_model_writes_is_evaluated(tool, tmp_path):
         text = f"<tool_call><function=f><parameter=n>{expression}</parameter></function></tool_call>"
         for call in replay(parser_of(tool, reasoning=None), [text]).calls:
             assert json.loads(call.arguments) == {"n": expression}
-    assert time.process_time() - started < 1.0
+    assert time.process_time() - started < 10
     assert not marker.exists()
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
+import pytest
+from fakes.timers import FakeTimers
 
-from octavo.engine.front.watch import EngineWatch
+from octavo.engine.front.watch import SILENCE_S, EngineWatch
 from octavo.fault.state import EngineEvent, EngineState, next_state
 from octavo.proto.messages import Load
+
+STALL_S = 4 * SILENCE_S
 
 
 class FakeDispatcher:
@@ -29,67 +32,67 @@ class FakeDispatcher:
             self.watch.heard(Load(num_steps=self.num_steps, num_running=1, num_waiting=0))
 
 
-def watched(body, *, stall_timeout_s):
-    async def main():
-        engine = FakeDispatcher()
-        causes = []
-        engine.watch = EngineWatch(engine, causes.append, stall_timeout_s=stall_timeout_s)
-        engine.watch.work_began()
-        try:
-            await body(engine, causes)
-        finally:
-            engine.watch.close()
+class Watched:
+    """An engine under a watch, and time that passes when told."""
 
-    asyncio.run(main())
+    def __init__(self):
+        self.engine, self.timers, self.causes = FakeDispatcher(), FakeTimers(), []
+        self.engine.watch = EngineWatch(self.engine, self.causes.append, stall_timeout_s=STALL_S, timers=self.timers)
+        self.engine.watch.work_began()
 
 
-def test_an_engine_that_steps_is_left_alone():
-    async def body(engine, causes):
-        await asyncio.sleep(0.4)
-        assert (causes, engine.state) == ([], EngineState.HEALTHY)
-
-    watched(body, stall_timeout_s=0.2)
+@pytest.fixture
+def watched():
+    return Watched()
 
 
-def test_an_engine_that_answers_and_never_steps_is_killed_with_the_cause():
-    async def body(engine, causes):
-        engine.is_stepping = False
-        await asyncio.sleep(0.35)
-        assert "no step has finished for 0.2 s" in causes[0]
-
-    watched(body, stall_timeout_s=0.2)
+def test_an_engine_that_steps_is_left_alone(watched):
+    watched.timers.advance(3 * STALL_S)
+    assert (watched.causes, watched.engine.state) == ([], EngineState.HEALTHY)
 
 
-def test_a_silent_engine_is_suspect_until_it_answers():
-    async def body(engine, causes):
-        engine.is_answering = False
-        await asyncio.sleep(1.0)
-        assert (engine.state, causes) == (EngineState.SUSPECT, [])
-        engine.is_answering = True
-        await asyncio.sleep(0.4)
-        assert engine.state is EngineState.HEALTHY
-
-    watched(body, stall_timeout_s=1.6)
+def test_an_engine_that_answers_and_never_steps_is_killed_with_the_cause(watched):
+    watched.timers.advance(1)
+    watched.engine.is_stepping = False
+    watched.timers.advance(STALL_S - 2)
+    assert watched.causes == []
+    watched.timers.advance(2)
+    (cause,) = watched.causes
+    assert f"no step has finished for {STALL_S:.1f} s" in cause
 
 
-def test_nothing_ticks_without_work():
-    async def body(engine, causes):
-        engine.streams.clear()
-        await asyncio.sleep(0.15)
-        assert engine.num_pings == 0
-        engine.streams.append(object())
-        engine.watch.work_began()
-        await asyncio.sleep(0.15)
-        assert engine.num_pings > 0
-
-    watched(body, stall_timeout_s=0.2)
+def test_a_silent_engine_is_suspect_until_it_answers(watched):
+    watched.engine.is_answering = False
+    watched.timers.advance(SILENCE_S)
+    assert (watched.engine.state, watched.causes) == (EngineState.SUSPECT, [])
+    watched.engine.is_answering = True
+    watched.timers.advance(SILENCE_S)
+    assert watched.engine.state is EngineState.HEALTHY
 
 
-def test_an_engine_that_is_being_replaced_is_not_judged():
-    async def body(engine, causes):
-        engine.is_answering = False
-        engine.note(EngineEvent.DEATH)
-        await asyncio.sleep(0.35)
-        assert causes == []
+def test_nothing_ticks_without_work(watched):
+    watched.engine.streams.clear()
+    watched.timers.advance(STALL_S)
+    assert (watched.engine.num_pings, watched.timers.pending) == (0, [])
+    watched.engine.streams.append(object())
+    watched.engine.watch.work_began()
+    watched.timers.advance(STALL_S)
+    assert watched.engine.num_pings > 0
 
-    watched(body, stall_timeout_s=0.2)
+
+def test_an_engine_that_is_being_replaced_is_not_judged(watched):
+    watched.engine.is_answering = False
+    watched.engine.note(EngineEvent.DEATH)
+    watched.timers.advance(3 * STALL_S)
+    assert watched.causes == []
+
+
+def test_a_watch_that_was_starved_itself_judges_nothing(watched):
+    watched.timers.advance(1)
+    watched.timers.sleep_through(3 * STALL_S)
+    assert (watched.causes, watched.engine.state) == ([], EngineState.HEALTHY)
+
+
+def test_nothing_ticks_once_it_is_closed(watched):
+    watched.engine.watch.close()
+    assert watched.timers.pending == []
