@@ -20,7 +20,10 @@ class SpelledTokens:
 
     def is_spelled(self, native: LLMatcher, token_id: int) -> bool:
         """The grammar wants this special token's text, and not the token."""
-        return self._tokenizer.is_special_token(token_id) and native.validate_tokens([token_id]) == 0
+        if not self._tokenizer.is_special_token(token_id):
+            return False
+        wanted = native.compute_ff_bytes()
+        return bool(wanted) and not wanted.startswith(_as_token(token_id))
 
     def first_token(self, token_id: int) -> int:
         """The one to begin the text of a special token with."""
@@ -30,7 +33,18 @@ class SpelledTokens:
 
     def without_spelled(self, native: LLMatcher, token_ids: Sequence[int]) -> list[int]:
         """Tokens that must come, up to the first that is only text in the grammar."""
-        known = list(token_ids)
-        if any(map(self._tokenizer.is_special_token, known)):
-            return known[: native.validate_tokens(known)]
-        return known
+        is_special = self._tokenizer.is_special_token
+        if not any(map(is_special, token_ids)):
+            return list(token_ids)
+        wanted, position = native.compute_ff_bytes(), 0
+        for index, token_id in enumerate(token_ids):
+            piece = _as_token(token_id) if is_special(token_id) else self._tokenizer.decode_bytes([token_id])
+            if not wanted.startswith(piece, position):
+                return list(token_ids[:index])
+            position += len(piece)
+        return list(token_ids)
+
+
+def _as_token(token_id: int) -> bytes:
+    """How the library writes a special token among bytes. It does not say of an end token that it may be consumed."""
+    return b"\xff[%d]" % token_id

@@ -43,6 +43,20 @@ def test_special_tokens_that_a_grammar_means_stay_tokens():
     assert written == [ids.token_to_id(CALL), ids.token_to_id("a"), ids.token_to_id(CALL_END)]
 
 
+@pytest.mark.parametrize("jumps", [True, False])
+def test_an_end_token_that_a_grammar_means_stays_one(jumps):
+    form = {"type": "tag", "begin": CALL + "a", "content": {"type": "const_string", "value": "b"}, "end": EOS_TEXT}
+    matcher, written = start(structural_tag={"format": form}), []
+    while eos_id() not in written:
+        tokens = [int(token_id) for token_id in mask_of(matcher)]
+        assert len(tokens) == 1
+        tokens += [] if tokens == [eos_id()] or not jumps else matcher.fork().forced_tokens()[1:]
+        if tokens[-1] != eos_id():
+            matcher.accept(tokens)
+        written += tokens
+    assert make_tokenizer().decode(written, skip_special_tokens=False) == f"{CALL}ab{EOS_TEXT}"
+
+
 def test_the_end_stays_the_end():
     matcher = start(choice=["a"])
     matcher.accept([make_tokenizer().token_to_id("a")])
