@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from octavo.proto.failure import FailureKind
 from octavo.proto.output import FinishReason
 
 
@@ -66,7 +67,10 @@ class CompletionOutput:
     stop_reason: int | str | None = None
     """The stop string or stop token id; None for the model's own end-of-sequence token."""
     error: str | None = None
-    """With finish_reason "error": what happened."""
+    """With finish_reason "error": what happened. Not fit for others than who runs the engine where error_kind is
+    "internal"."""
+    error_kind: FailureKind | None = None
+    """Whose fault: see proto/failure.py."""
 
     def finished(self) -> bool:
         """True once no more text will come."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
+from octavo.proto.failure import Failure
 from octavo.proto.kv import KvGroup
 from octavo.proto.output import FinishReason
 from octavo.proto.plan import NewSequence, StepPlan
@@ -24,7 +25,7 @@ from octavo.proto.sampling import SamplingParams
 VOCAB_SIZE = 31
 COMPLETE = 7
 HOPELESS = 11
-DEAD_END = "no token may follow"
+DEAD_END = Failure("request", "no token may follow")
 Context = tuple[tuple[int, ...], ...]
 """Per group, the KV of the positions attended to."""
 
@@ -54,8 +55,10 @@ def forced_after(token_id: int) -> int | None:
     return (token_id + 7) % VOCAB_SIZE if token_id % 4 == 1 else None
 
 
-def _choose(request: NewRequest | NewSequence, output: Sequence[int], digest: int, position: int) -> int | str | None:
-    """The token that follows; a text: why there is none; None: the text is complete and no end can be written."""
+def _choose(
+    request: NewRequest | NewSequence, output: Sequence[int], digest: int, position: int
+) -> int | Failure | None:
+    """The token that follows; a failure: why there is none; None: the text is complete and no end can be written."""
     sampling = request.sampling
     masked = _masked(sampling, request.eos_token_ids, len(output))
     if sampling.structured_outputs is None or not output:
@@ -134,7 +137,7 @@ class _Row:
     next_start: int | None = None
     digest: int = 0
     prompt_logprobs: list[TokenLogprobs] = field(default_factory=list)
-    end: tuple[str | None] | None = None
+    end: tuple[Failure | None] | None = None
     """What was found instead of a further token."""
 
 
@@ -223,7 +226,7 @@ class HashModel:
         token_ids: list[list[int]] = []
         logprobs: dict[int, list[TokenLogprobs]] = {}
         prompt_logprobs: dict[int, list[TokenLogprobs]] = {}
-        ends: dict[int, str | None] = {}
+        ends: dict[int, Failure | None] = {}
         for idx, row_idx in enumerate(plan.rows):
             row = self._rows[row_idx]
             sequence = row.sequence

@@ -28,6 +28,7 @@ class FakeEngine:
     def __init__(self, texts, size, reason="stop"):
         self.texts, self.size, self.reason = texts, size, reason
         self.stop_reason = None
+        self.error = self.error_kind = None
         self.num_left = 0
 
     def open(self, request):
@@ -52,6 +53,8 @@ class FakeEngine:
                             logprobs=[{i: Logprob(-1.0, 1)} for i in ids],
                             finish_reason=self.reason if is_last else None,
                             stop_reason=self.stop_reason if is_last else None,
+                            error=self.error if is_last else None,
+                            error_kind=self.error_kind if is_last else None,
                         )
                     )
             yield RequestOutput(

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from octavo.core.budget import SchedulerLimits
 from octavo.core.scheduler import Scheduler
+from octavo.proto.failure import Failure
 from octavo.proto.output import RequestDelta
 from octavo.proto.plan import StepPlan
 from octavo.proto.request import NewRequest
@@ -103,7 +104,7 @@ class StepDriver:
 
     def fail(self, error: str = "planted") -> None:
         """The oldest plan could not be run; those behind it never return."""
-        self.scheduler.fail_step(self._sent[0].plan, error)
+        self.scheduler.fail_step(self._sent[0].plan, Failure("internal", error))
         self._sent.clear()
         self.take(self.scheduler.take_deltas(self.now_s))
         self.check()

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from octavo.base.errors import InvariantError
 from octavo.core.request import Frame, Request
+from octavo.proto.failure import Failure
 from octavo.proto.output import FinishReason, RequestDelta
 from octavo.proto.result import StepResult, TokenLogprobs
 
@@ -26,7 +27,7 @@ class End(NamedTuple):
 
     reason: FinishReason
     stop_reason: int | None = None
-    error: str | None = None
+    error: Failure | None = None
     is_complete: bool = False
     """No token ended it: its grammar is complete."""
 

@@ -17,6 +17,7 @@ from typing import Final, Protocol
 
 from octavo.base.errors import ConfigError, ConfigProblem, OctavoError
 from octavo.core.request import Request
+from octavo.proto.failure import Failure
 
 DEFAULT_AGEING_S: Final = 60.0
 """Waiting so long weighs as much as one level of priority."""
@@ -77,14 +78,18 @@ class Readiness(Enum):
 
 
 class NeverReadyError(OctavoError):
-    """What a request waits for will not come. The message is for its client."""
+    """What a request waits for will not come: `failure` says why."""
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+        super().__init__(failure.text)
 
 
 class ReadinessCheck(Protocol):
     """Asked of each waiting request before it is admitted: grammar compiled, KV arrived, adapter loaded.
 
-    A request that is NOT_YET waits and holds nobody up. NeverReadyError ends that request with its text, any other
-    exception as a fault of ours. Being asked may be what starts the preparation.
+    A request that is NOT_YET waits and holds nobody up. NeverReadyError ends that request with its failure, any
+    other exception as a fault of ours. Being asked may be what starts the preparation.
     """
 
     def __call__(self, request: Request) -> Readiness: ...

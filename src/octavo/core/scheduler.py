@@ -38,6 +38,7 @@ from octavo.core.request import Frame, Request
 from octavo.core.rollback import Rollback
 from octavo.core.roster import Roster
 from octavo.core.state import STATUS_OF_REASON
+from octavo.proto.failure import Failure, internal_failure
 from octavo.proto.output import RequestDelta
 from octavo.proto.plan import StepPlan
 from octavo.proto.request import NewRequest
@@ -124,8 +125,8 @@ class Scheduler:
     def _expire(self, now_s: float) -> None:
         for request in self._roster.deadlines.take_expired(now_s):
             late_s = now_s - (request.client.deadline_s or 0.0)
-            end = End("error", error=f"deadline passed {late_s:.3f} s ago, after {request.num_output_tokens} tokens")
-            self._pending_deltas.append(self._end(request, end))
+            text = f"deadline passed {late_s:.3f} s ago, after {request.num_output_tokens} tokens"
+            self._pending_deltas.append(self._end(request, End("error", error=Failure("limit", text))))
 
     # A step goes out.
 
@@ -217,7 +218,7 @@ class Scheduler:
         if frame.epoch < request.first_valid_epoch:
             return None
         if idx in result.failed:
-            return self._end(request, End("error", error=result.failed[idx]))
+            return self._end(request, End("error", error=Failure("internal", result.failed[idx])))
         request.num_failed_steps = 0
         prompt_logprobs = None
         if request.client.sampling.prompt_logprobs is not None:
@@ -241,7 +242,7 @@ class Scheduler:
             end=end,
         )
 
-    def fail_step(self, plan: StepPlan, error: str) -> None:
+    def fail_step(self, plan: StepPlan, error: Failure) -> None:
         """The executor could not run a plan: everything in flight is void, its requests compute again.
 
         A request that was in the failed step and in the one that failed before it, with no good step between, ends
@@ -257,9 +258,9 @@ class Scheduler:
 
     def _end_by_fault(self, request: Request, error: Exception) -> RequestDelta:
         if isinstance(error, NeverReadyError):
-            return self._end(request, End("error", error=str(error)))
+            return self._end(request, End("error", error=error.failure))
         self._tally.num_faults += 1
-        return self._end(request, End("error", error=f"internal error: {type(error).__name__}: {error}"))
+        return self._end(request, End("error", error=internal_failure(error)))
 
     def _end(self, request: Request, end: End) -> RequestDelta:
         self._let_go(request, end)

@@ -21,6 +21,7 @@ from octavo.core.scheduler import Scheduler
 from octavo.engine.grammars import GrammarDesk
 from octavo.executor.interface import Executor
 from octavo.obs.step_meter import StepMeter
+from octavo.proto.failure import internal_failure
 from octavo.proto.output import RequestDelta
 from octavo.proto.plan import StepPlan
 from octavo.proto.request import NewRequest
@@ -158,7 +159,7 @@ class EngineCore:
         logger.error("step %d failed: %r; what is in flight is computed again", plan.step_id, error, exc_info=error)
         while self._in_flight:
             self._in_flight.popleft().future.exception()
-        self._scheduler.fail_step(plan, f"{type(error).__name__}: {error}")
+        self._scheduler.fail_step(plan, internal_failure(error))
         return self._scheduler.take_deltas(self._clock.now_s())
 
     @property

@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from octavo.base.clock import Clock
-from octavo.base.errors import OctavoError
+from octavo.base.errors import GrammarError, InvariantError, OverloadedError, ValidationError
 from octavo.base.log import get_logger
 from octavo.core.policy import NeverReadyError, Readiness
 from octavo.core.request import Request
 from octavo.grammar.interface import CompiledGrammar, GrammarBackend
+from octavo.proto.failure import Failure, internal_failure
 from octavo.proto.structured import GrammarSpec, PreparedGrammar
 
 logger = get_logger(__name__)
@@ -135,7 +136,8 @@ class GrammarDesk:
         if order.future.done():
             return self._deliver(order)
         if self._clock.now_s() - order.asked_s > self._timeout_s:
-            raise NeverReadyError(f"the grammar of this request was not compiled within {self._timeout_s:g} s")
+            text = f"the grammar of this request was not compiled within {self._timeout_s:g} s"
+            raise NeverReadyError(Failure("limit", text))
         return Readiness.NOT_YET
 
     def _place_order(self, request_id: str, grammar: PreparedGrammar) -> _Order:
@@ -149,10 +151,12 @@ class GrammarDesk:
     def _deliver(self, order: _Order) -> Readiness:
         error = order.future.exception()
         if error is not None:
-            if isinstance(error, OctavoError):
-                raise NeverReadyError(str(error))
+            if isinstance(error, GrammarError | ValidationError):
+                raise NeverReadyError(Failure("request", str(error)))
+            if isinstance(error, OverloadedError):
+                raise NeverReadyError(Failure("limit", str(error)))
             logger.error("a grammar could not be compiled", exc_info=error)
-            raise NeverReadyError(f"the grammar of this request could not be compiled: {type(error).__name__}: {error}")
+            raise NeverReadyError(internal_failure(error))
         self._ready[order.grammar] = order.future.result()
         return Readiness.READY
 
@@ -216,5 +220,5 @@ class GrammarDesk:
         """See runner.constraints.GrammarSource."""
         compiled = self._ready.get(grammar)
         if compiled is None:
-            raise NeverReadyError("the grammar of this request is gone: the request has ended")
+            raise InvariantError("the grammar of this request is gone: the request has ended")
         return compiled

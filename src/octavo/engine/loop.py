@@ -21,6 +21,7 @@ from octavo.base.log import get_logger
 from octavo.engine.core import EngineCore
 from octavo.obs.throughput import ThroughputLog, ThroughputReport
 from octavo.proto.codec import ProtocolError
+from octavo.proto.failure import Failure
 from octavo.proto.messages import (
     Abort,
     Add,
@@ -190,7 +191,7 @@ class EngineLoop:
                 request_id=deltas[0].request_id,
                 epoch=deltas[0].epoch,
                 finish_reason="error",
-                error=f"the output of one step is too large, ask for fewer logprobs: {error}",
+                error=Failure("limit", f"the output of one step is too large, ask for fewer logprobs: {error}"),
                 client_idx=client_idx,
             )
             self._core.abort([ended.request_id])

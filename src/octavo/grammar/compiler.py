@@ -16,14 +16,10 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
-from octavo.base.errors import GrammarError, OctavoError
-from octavo.base.log import get_logger
+from octavo.base.errors import OverloadedError
 from octavo.grammar.cache import GrammarCache
 from octavo.grammar.interface import CompiledGrammar, GrammarBackend
 from octavo.proto.structured import PreparedGrammar
-
-logger = get_logger(__name__)
-
 
 NICENESS: Final = 10
 """Of the threads, where the kernel tells threads apart: behind those of a step, of which there may be one for each
@@ -59,7 +55,7 @@ class GrammarCompiler:
         timeout_s: float = 10.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """timeout_s: a grammar not begun so long after it was asked for fails with GrammarError."""
+        """timeout_s: a grammar not begun so long after it was asked for fails with OverloadedError."""
         self._backend = backend
         self._cache = cache
         self._timeout_s = timeout_s
@@ -74,7 +70,8 @@ class GrammarCompiler:
         return len(self._jobs)
 
     def submit(self, grammar: PreparedGrammar) -> Future[CompiledGrammar]:
-        """The compiled grammar, at once when it is in the cache. Its exception: ValidationError, GrammarError."""
+        """The compiled grammar, at once when it is in the cache. Its exception: OverloadedError, and
+        whatever the back end raises."""
         future: Future[CompiledGrammar] = Future()
         known = self._cache.get(grammar)
         if known is not None:
@@ -102,17 +99,16 @@ class GrammarCompiler:
             if not job.is_wanted():
                 self._jobs.pop(job.grammar, None)
                 return
-        result: CompiledGrammar | OctavoError
+        result: CompiledGrammar | Exception
         try:
             if self._clock() > job.deadline_s:
-                raise GrammarError(f"the grammar was not compiled within {self._timeout_s:g} s: too many are waiting")
+                raise OverloadedError(
+                    f"the grammar was not compiled within {self._timeout_s:g} s: too many are waiting"
+                )
             result = self._backend.compile(job.grammar)
             self._cache.put(job.grammar, result)
-        except OctavoError as error:
-            result = error
         except Exception as error:
-            logger.exception("a grammar's compilation failed")
-            result = GrammarError(f"the grammar's compilation failed: {type(error).__name__}")
+            result = error
         with self._lock:
             self._jobs.pop(job.grammar, None)
             waiting = job.waiting
@@ -120,10 +116,10 @@ class GrammarCompiler:
             _settle(future, result)
 
 
-def _settle(future: Future[CompiledGrammar], result: CompiledGrammar | OctavoError) -> None:
+def _settle(future: Future[CompiledGrammar], result: CompiledGrammar | Exception) -> None:
     if not future.set_running_or_notify_cancel():
         return
-    if isinstance(result, OctavoError):
+    if isinstance(result, Exception):
         future.set_exception(result)
     else:
         future.set_result(result)

@@ -150,7 +150,7 @@ class LlguidanceMatcher:
         try:
             return function()
         except Exception as error:
-            self._fail(f"{type(error).__name__} in the grammar library", error)
+            self._fail("the grammar library failed", error)
         except BaseException as error:
             if not is_panic(error):
                 raise

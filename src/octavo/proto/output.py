@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from octavo.proto.failure import Failure
 from octavo.proto.result import TokenLogprobs
 
 FinishReason = Literal["stop", "length", "abort", "error", "repetition"]
@@ -28,8 +29,8 @@ class RequestDelta(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """With finish_reason "stop": no token ended the text, its grammar is complete; the last token belongs to it."""
     num_cached_tokens: int = 0
     """Prompt tokens not computed, thanks to the prefix cache, at first admission."""
-    error: str | None = None
-    """With finish_reason "error": what happened, fit to show to the client."""
+    error: Failure | None = None
+    """With finish_reason "error": what happened."""
     scheduled_s: float | None = None
     """On the request's first delta: when it was first scheduled, on the engine's clock."""
     client_idx: int = 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from octavo.proto.failure import Failure
+
 
 class TokenLogprobs(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Logprobs of one position: the sampled (or prompt) token first, then the top k, best first."""
@@ -37,8 +39,8 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
     prompt_logprobs: dict[int, list[TokenLogprobs]] = {}
     """Entry index -> logprobs of the prompt tokens at positions starts+1 .. of this chunk, for requests that asked."""
     failed: dict[int, str] = {}
-    """Entry index -> what went wrong with this sequence alone (a non-finite logit, a bad row)."""
-    ends: dict[int, str | None] = {}
+    """Entry index -> what went wrong with this sequence alone (a non-finite logit, a bad row): a fault of ours."""
+    ends: dict[int, Failure | None] = {}
     """Entry index -> its text ends behind these tokens, whatever they are. None: its grammar is complete and no end
     token can be written. Else: why no token may follow."""
     timings: StepTimings = StepTimings()

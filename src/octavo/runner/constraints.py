@@ -16,12 +16,13 @@ import numpy.typing as npt
 
 from octavo.grammar.interface import CompiledGrammar
 from octavo.kernels.ops import IntArray
+from octavo.proto.failure import Failure, internal_failure
 from octavo.proto.plan import NewSequence
 from octavo.proto.structured import PreparedGrammar
 from octavo.runner.constraint import SequenceConstraint
-from octavo.runner.masks import describe_fault
+from octavo.runner.masks import as_failure
 
-NOTHING_LEFT = "the masks and constraints of this request leave no token to choose"
+NOTHING_LEFT = Failure("request", "the masks and constraints of this request leave no token to choose")
 
 
 class GrammarSource(Protocol):
@@ -33,7 +34,7 @@ class GrammarSource(Protocol):
         ...
 
     def find(self, grammar: PreparedGrammar) -> CompiledGrammar:
-        """One that was compiled before. Raises an error fit for the client when there is none; never waits."""
+        """One that was compiled before. Raises InvariantError when there is none; never waits."""
         ...
 
 
@@ -43,7 +44,7 @@ class Taken(NamedTuple):
     forced: list[int]
     """Tokens that must come next."""
     is_end: bool = False
-    error: str | None = None
+    error: Failure | None = None
     """Why it is the end; None: the text is complete."""
 
 
@@ -56,7 +57,7 @@ class RowConstraints:
         self._is_constrained: npt.NDArray[np.bool_] = np.zeros(max_num_seqs, np.bool_)
         self._jumping: set[int] = set()
         """Rows whose forced tokens are taken at once."""
-        self.ended: dict[int, str | None] = {}
+        self.ended: dict[int, Failure | None] = {}
         """Row -> why its text ended in it; None: it is complete."""
 
     def admit(self, new: NewSequence, *, may_jump: bool) -> str | None:
@@ -70,7 +71,7 @@ class RowConstraints:
         try:
             constraint = self._make(new)
         except Exception as error:
-            return describe_fault(error)
+            return internal_failure(error).text
         self._constraints[new.row] = constraint
         self._is_constrained[new.row] = True
         if may_jump:
@@ -114,7 +115,7 @@ class RowConstraints:
             if not constraint.is_complete:
                 return Taken(forced)
         except Exception as error:
-            return self._end(row, describe_fault(error))
+            return self._end(row, as_failure(error))
         return self._end(row, None, forced)
 
     def note_nothing_left(self, row: int) -> Taken:
@@ -123,13 +124,13 @@ class RowConstraints:
         try:
             is_complete = constraint is not None and constraint.may_stop_here
         except Exception as error:
-            return self._end(row, describe_fault(error))
+            return self._end(row, as_failure(error))
         return self._end(row, None if is_complete else NOTHING_LEFT)
 
-    def note_error(self, row: int, error: str) -> Taken:
+    def note_error(self, row: int, error: Failure) -> Taken:
         """A row's mask could not be made."""
         return self._end(row, error)
 
-    def _end(self, row: int, error: str | None, forced: list[int] | None = None) -> Taken:
+    def _end(self, row: int, error: Failure | None, forced: list[int] | None = None) -> Taken:
         self.ended[row] = error
         return Taken(forced or [], is_end=True, error=error)

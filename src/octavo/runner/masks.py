@@ -12,9 +12,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
-from octavo.base.errors import OctavoError
+from octavo.base.errors import GrammarError
 from octavo.base.units import ceil_div
 from octavo.kernels.ops import IntArray
+from octavo.proto.failure import Failure, internal_failure
 from octavo.runner.constraint import SequenceConstraint
 
 
@@ -24,7 +25,7 @@ class MaskJob:
     def __init__(self, constraints: Mapping[int, SequenceConstraint], num_words: int) -> None:
         self.masks: dict[int, IntArray] = {}
         """Place -> words [ceil(V / 32)]; places that may write anything are not in it."""
-        self.errors: dict[int, str] = {}
+        self.errors: dict[int, Failure] = {}
         """Place -> why its mask cannot be made."""
         self._constraints = constraints
         self._words = np.empty((len(constraints), num_words), np.int32)
@@ -36,7 +37,7 @@ class MaskJob:
                 if constraint.fill_mask(words):
                     self.masks[place] = words
             except Exception as error:
-                self.errors[place] = describe_fault(error)
+                self.errors[place] = as_failure(error)
 
 
 class MaskThread:
@@ -63,6 +64,6 @@ class MaskThread:
             running.result()
 
 
-def describe_fault(error: Exception) -> str:
-    """What a client is told of an error of its grammar."""
-    return str(error) if isinstance(error, OctavoError) else f"{type(error).__name__}: {error}"
+def as_failure(error: Exception) -> Failure:
+    """A text that cannot go on in its grammar is the request's own; anything else is a fault of ours."""
+    return Failure("request", str(error)) if isinstance(error, GrammarError) else internal_failure(error)

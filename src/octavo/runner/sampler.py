@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from octavo.kernels.ops import IntArray, OpTable, SampleResult, Tensor
+from octavo.proto.failure import Failure
 from octavo.proto.result import TokenLogprobs
 from octavo.runner.batch import StepBatch
 from octavo.runner.constraints import RowConstraints
@@ -31,7 +32,7 @@ class StepOutcome:
     failed: dict[int, str]
     logprobs: dict[int, list[TokenLogprobs]] = field(default_factory=dict)
     prompt_logprobs: dict[int, list[TokenLogprobs]] = field(default_factory=dict)
-    ends: dict[int, str | None] = field(default_factory=dict)
+    ends: dict[int, Failure | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

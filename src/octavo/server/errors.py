@@ -34,6 +34,7 @@ ErrorCode = Literal[
     "queue_full",
     "unavailable",
     "shutting_down",
+    "constraint_failed",
     "request_failed",
     "internal_error",
 ]
@@ -129,8 +130,16 @@ def as_api_error(error: Exception, request_id: str) -> ApiError:
     if isinstance(error, EngineDeadError):
         logger.warning("request %s: %s", request_id, error)
         return unavailable("unavailable", "The engine is not available at the moment.")
+    return hidden_error(request_id, error)
+
+
+def hidden_error(request_id: str, cause: Exception | str | None) -> ApiError:
+    """What is not for the client is logged under an id, and the client gets the id."""
     error_id = secrets.token_hex(8)
-    logger.error("request %s failed, error id %s", request_id, error_id, exc_info=error)
+    if isinstance(cause, Exception):
+        logger.error("request %s failed, error id %s", request_id, error_id, exc_info=cause)
+    else:
+        logger.error("request %s failed, error id %s: %s", request_id, error_id, cause or "no cause is known")
     return ApiError(500, "internal_error", f"Internal server error; error id {error_id}.")
 
 

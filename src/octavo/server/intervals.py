@@ -40,4 +40,5 @@ def _join(first: CompletionOutput, second: CompletionOutput) -> CompletionOutput
         finish_reason=second.finish_reason,
         stop_reason=second.stop_reason,
         error=second.error,
+        error_kind=second.error_kind,
     )

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from octavo.engine.front.async_llm import AsyncLLM
 from octavo.engine.front.streams import OutputStream
 from octavo.engine.input.processor import PreparedRequest
-from octavo.outputs import RequestOutput
-from octavo.server.errors import ApiError, unavailable
+from octavo.outputs import CompletionOutput, RequestOutput
+from octavo.server.errors import ApiError, hidden_error, unavailable
 
 
 async def collect(engine: AsyncLLM, requests: Sequence[PreparedRequest]) -> list[RequestOutput]:
@@ -74,13 +74,23 @@ async def _last(stream: OutputStream) -> RequestOutput:
     return last
 
 
+def _as_api_error(failed: CompletionOutput, request_id: str) -> ApiError:
+    match failed.error_kind:
+        case "request":
+            return ApiError(422, "constraint_failed", f"The request cannot be finished: {failed.error}.")
+        case "limit":
+            return ApiError(500, "request_failed", f"The request failed: {failed.error}.")
+        case _:
+            return hidden_error(request_id, failed.error)
+
+
 def check_output(output: RequestOutput, engine: AsyncLLM) -> RequestOutput:
     """The output, or ApiError for one whose request failed or was ended from outside."""
     for continuation in output.outputs:
         if continuation.finish_reason == "error":
             if not engine.state.takes_requests:
                 raise unavailable("unavailable", f"The engine is {engine.state.value}; the request was not finished.")
-            raise ApiError(500, "request_failed", f"The request failed: {continuation.error or 'no cause is known'}.")
+            raise _as_api_error(continuation, output.request_id)
         if continuation.finish_reason == "abort":
             raise unavailable("shutting_down", "The request was aborted by the server.")
     return output

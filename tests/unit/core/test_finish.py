@@ -9,10 +9,12 @@ from octavo.base.errors import InvariantError
 from octavo.core.finish import End, accept_prompt_logprobs, accept_tokens, find_end, make_delta, read_end
 from octavo.core.kv.sequence import KvSequence
 from octavo.core.request import Frame, Request
+from octavo.proto.failure import Failure
 from octavo.proto.result import StepResult, TokenLogprobs
 
 EOS = 7
 STOP = 9
+NOTHING = Failure("request", "nothing is left")
 
 
 def state(output: list[int], *, max_tokens: int = 10, max_model_len: int = 64, **sampling: Any) -> Request:
@@ -128,9 +130,9 @@ def test_an_end_that_the_runner_found_comes_behind_its_tokens() -> None:
 
 
 def test_what_the_runner_says_of_an_end() -> None:
-    result = StepResult(step_id=0, epoch=0, token_ids=[[1], [2], []], ends={1: None, 2: "nothing is left"})
+    result = StepResult(step_id=0, epoch=0, token_ids=[[1], [2], []], ends={1: None, 2: NOTHING})
     found = [read_end(result, idx) for idx in range(3)]
-    assert found == [None, End("stop", is_complete=True), End("error", error="nothing is left")]
+    assert found == [None, End("stop", is_complete=True), End("error", error=NOTHING)]
 
 
 def entries(*positions: int) -> list[TokenLogprobs]:

@@ -12,6 +12,7 @@ from fakes.scheduling import World, make_world, request
 from octavo.base.errors import InvariantError
 from octavo.core.policy import FcfsPolicy, Readiness
 from octavo.core.request import Request
+from octavo.proto.failure import Failure
 from octavo.proto.output import RequestDelta
 from octavo.proto.result import StepResult
 
@@ -20,6 +21,13 @@ def end_of(world: World, request_id: str = "r") -> RequestDelta:
     end = world.driver.outcomes[request_id].end
     assert end is not None
     return end
+
+
+def text_of_error(world: World, request_id: str) -> str:
+    error = end_of(world, request_id).error
+    assert error is not None
+    assert error.kind == "internal"
+    return error.text
 
 
 def test_a_request_runs_to_its_length_and_leaves_nothing_behind() -> None:
@@ -163,7 +171,9 @@ def test_past_its_deadline_a_request_ends_with_an_error(is_running: bool) -> Non
     world.driver.now_s = 12.5
     world.driver.plan()
     assert end_of(world).finish_reason == "error"
-    assert "deadline passed 2.500 s ago" in (end_of(world).error or "")
+    error = end_of(world).error
+    assert error is not None
+    assert error.text.startswith("deadline passed 2.500 s ago")
     world.driver.run()
     world.check_empty()
 
@@ -215,7 +225,7 @@ def test_an_exception_in_planning_a_request_ends_only_that_request(is_running: b
     world.driver.run()
     world.check_lone(good, other)
     assert (world.driver.outcomes["bad"].deltas[0].scheduled_s is not None) is is_running
-    assert "internal error" in (end_of(world, "bad").error or "")
+    assert "TypeError" in text_of_error(world, "bad")
     assert world.scheduler.stats().num_faults == 1
     world.check_empty()
 
@@ -231,7 +241,7 @@ def test_an_exception_in_finishing_a_request_ends_only_that_request() -> None:
     world.driver.take(world.scheduler.update(result, 0.0))
     world.driver.run()
     world.check_lone(good)
-    assert "unhashable" in (end_of(world, "bad").error or "")
+    assert "unhashable" in text_of_error(world, "bad")
     assert world.scheduler.stats().num_faults == 1
     world.check_empty()
 
@@ -247,7 +257,7 @@ def test_a_policy_that_raises_ends_the_request_it_was_asked_for() -> None:
     good = world.add(request("good", prompt=4, max_tokens=13))
     world.driver.run()
     world.check_lone(good)
-    assert "planted" in (end_of(world, "bad").error or "")
+    assert "planted" in text_of_error(world, "bad")
     world.check_empty()
 
 
@@ -262,7 +272,7 @@ def test_a_readiness_check_that_raises_ends_its_request() -> None:
     good = world.add(request("good"))
     world.driver.run()
     world.check_lone(good)
-    assert "the grammar does not compile" in (end_of(world, "bad").error or "")
+    assert "the grammar does not compile" in text_of_error(world, "bad")
 
 
 def results(world: World, **changes: Any) -> Iterator[StepResult]:
@@ -279,7 +289,7 @@ def test_a_row_that_failed_ends_its_request_and_publishes_nothing() -> None:
     good = world.add(request("good"))
     (result,) = results(world, failed={0: "non-finite logit"})
     world.driver.take(world.scheduler.update(result, 0.0))
-    assert end_of(world, "bad").error == "non-finite logit"
+    assert end_of(world, "bad").error == Failure("internal", "non-finite logit")
     world.driver.run()
     world.check_lone(good)
     world.add(request("same", prompt=prompt))
@@ -334,9 +344,9 @@ def test_results_of_a_dead_epoch_change_nothing() -> None:
     plan = world.scheduler.schedule(0.0)
     assert plan is not None
     late = world.model.execute(plan)
-    world.scheduler.fail_step(plan, "planted")
+    world.scheduler.fail_step(plan, Failure("internal", "planted"))
     assert world.scheduler.update(late, 0.0) == []
-    world.scheduler.fail_step(plan, "planted")
+    world.scheduler.fail_step(plan, Failure("internal", "planted"))
     assert world.scheduler.stats().num_failed_steps == 1
     world.driver.run()
     world.check_lone(new)
@@ -348,7 +358,7 @@ def test_a_request_in_two_failed_steps_in_a_row_ends_with_the_error() -> None:
     for _ in range(2):
         world.driver.plan()
         world.driver.fail("the device is gone")
-    assert end_of(world, "bad").error == "the device is gone"
+    assert end_of(world, "bad").error == Failure("internal", "the device is gone")
     world.check_empty()
 
 

@@ -9,6 +9,7 @@ import pytest
 from octavo.base.clock import ManualClock
 from octavo.base.errors import EngineDeadError
 from octavo.engine.core import EngineCore
+from octavo.proto.failure import Failure
 from octavo.proto.output import RequestDelta
 from octavo.proto.plan import StepPlan
 from octavo.proto.result import StepResult
@@ -107,7 +108,7 @@ def test_a_failed_step_voids_those_behind_it_and_is_told_once():
     core, scheduler, executor = make(4, 3, failing=[0, 1])
     deltas = core.step()
     assert executor.submitted == [0, 1, 2]
-    assert scheduler.calls == [("fail", 0, "RuntimeError: broken kernel")]
+    assert scheduler.calls == [("fail", 0, Failure("internal", "RuntimeError: broken kernel"))]
     assert [delta.finish_reason for delta in deltas] == ["error"]
     core.step()
     assert scheduler.calls[1:] == [("update", 3)]

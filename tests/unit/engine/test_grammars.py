@@ -10,13 +10,14 @@ from fakes.scheduling import make_world, request
 from fakes.toy_grammar import ToyGrammars, any_of, prepared
 
 from octavo.base.clock import ManualClock
-from octavo.base.errors import GrammarError, ValidationError
+from octavo.base.errors import GrammarError, InvariantError, LoadError, OverloadedError, ValidationError
 from octavo.core.kv.sequence import KvSequence
 from octavo.core.planning import MAX_UNREADY
 from octavo.core.policy import NeverReadyError, Readiness
 from octavo.core.request import Request
 from octavo.engine.grammars import BackendParts, GrammarDesk, LazyBackend
 from octavo.grammar.interface import CompiledGrammar
+from octavo.proto.failure import Failure
 from octavo.proto.structured import PreparedGrammar
 
 BACKEND = ToyGrammars([1])
@@ -88,18 +89,21 @@ def test_a_grammar_is_ordered_once_and_its_request_waits_for_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "text"),
+    ("error", "failure"),
     [
-        (GrammarError("was not compiled in time"), "^was not compiled in time$"),
-        (RuntimeError("boom"), "could not be compiled: RuntimeError: boom"),
+        (GrammarError("is too large"), Failure("request", "is too large")),
+        (OverloadedError("was not compiled in time"), Failure("limit", "was not compiled in time")),
+        (LoadError("/a/path: is gone"), Failure("internal", "LoadError: /a/path: is gone")),
+        (RuntimeError("boom"), Failure("internal", "RuntimeError: boom")),
     ],
 )
-def test_a_compilation_that_fails_is_the_end_of_its_request(error: Exception, text: str) -> None:
+def test_a_compilation_that_fails_is_the_end_of_its_request(error: Exception, failure: Failure) -> None:
     one = Desk()
     one.ask("a")
     one.compiler.finish(error=error)
-    with pytest.raises(NeverReadyError, match=text):
+    with pytest.raises(NeverReadyError) as never:
         one.ask("a")
+    assert never.value.failure == failure
 
 
 def test_a_grammar_that_does_not_come_in_time_is_the_end_of_its_request() -> None:
@@ -136,7 +140,7 @@ def test_a_grammar_stays_while_one_of_its_requests_lives() -> None:
     assert one.desk.find(prepared(any_of(5).spec))
     one.desk.let_go(["b", "b"])
     assert one.desk.is_idle
-    with pytest.raises(NeverReadyError, match="gone"):
+    with pytest.raises(InvariantError, match="gone"):
         one.desk.find(prepared(any_of(5).spec))
 
 
@@ -196,7 +200,7 @@ def test_a_grammar_that_never_comes_ends_its_request_alone() -> None:
     one.compiler.finish(error=GrammarError("it is too large"))
     world.driver.run(max_steps=30)
     world.check_lone(free)
-    assert world.driver.outcomes["lost"].end.error == "it is too large"
+    assert world.driver.outcomes["lost"].end.error == Failure("request", "it is too large")
     assert world.scheduler.stats().num_faults == 0
 
 

@@ -10,9 +10,11 @@ from fakes.fake_model import FULL, VOCAB, FakeModel, FakeOps, expected_logits, m
 from fakes.plans import blocks_for, plan, sequence
 from fakes.toy_grammar import ToyGrammars, any_of, constrained, one_of
 
+from octavo.proto.failure import Failure
 from octavo.proto.result import StepResult
 from octavo.proto.sampling import SamplingParams, StructuredOutputsParams
 from octavo.runner import ModelRunner
+from octavo.runner.constraints import NOTHING_LEFT
 
 EOS = 90
 OTHER_END = 91
@@ -124,7 +126,7 @@ def test_a_dead_end_names_itself_and_fails_nobody() -> None:
     blocks = [*blocks_for(0, 8), *blocks_for(1, 8)]
     result = runner.execute(plan(1, [(0, 0, 3, True), (1, 0, 3, True)], new=new, new_blocks=blocks))
     assert result.token_ids == [[], [int(np.argmax(expected_logits(PROMPT)))]]
-    assert "leave no token to choose" in (result.ends[0] or "")
+    assert result.ends[0] == NOTHING_LEFT
     assert not result.failed
     behind = runner.execute(plan(2, [(0, 3, 1, True), (1, 3, 1, True)]))
     assert behind.ends == result.ends
@@ -134,16 +136,19 @@ def test_a_dead_end_names_itself_and_fails_nobody() -> None:
 def test_a_grammar_that_refuses_a_sampled_token_ends_its_text_with_that_error() -> None:
     text, end = text_of(make_runner(), constrained(StructuredOutputsParams(regex="lost")), eos_token_ids=())
     assert len(text) == 2
-    assert end == f"token {text[1]} is not allowed behind [{text[0]}]"
+    assert end == Failure("request", f"token {text[1]} is not allowed behind [{text[0]}]")
 
 
 def test_a_mask_that_cannot_be_made_ends_its_text_with_that_error() -> None:
-    assert text_of(make_runner(), constrained(StructuredOutputsParams(regex="blocked"))) == ([], "a limit is reached")
+    assert text_of(make_runner(), constrained(StructuredOutputsParams(regex="blocked"))) == (
+        [],
+        Failure("request", "a limit is reached"),
+    )
 
 
 def test_a_sequence_that_contradicts_its_grammar_cannot_enter() -> None:
     result = enter(make_runner(), constrained(one_of([20])), output=[21])
-    assert result.failed == {0: "token 21 is not allowed behind []"}
+    assert result.failed == {0: "GrammarError: token 21 is not allowed behind []"}
 
 
 def test_a_runner_without_grammars_says_so() -> None:

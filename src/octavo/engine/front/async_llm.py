@@ -39,6 +39,7 @@ from octavo.fault.state import EngineEvent, EngineState
 from octavo.loading import Tokenizer
 from octavo.obs.request_meter import RequestMeter
 from octavo.outputs import RequestOutput
+from octavo.proto.failure import Failure
 from octavo.proto.messages import GetStats, Ping, ResetPrefixCache, ResetReply, StatsReply
 from octavo.proto.sampling import SamplingParams
 from octavo.proto.stats import EngineStats
@@ -116,7 +117,7 @@ class AsyncLLM:
         self._dispatcher.note(EngineEvent.DRAIN)
         if await self._dispatcher.wait_until_empty(timeout_s):
             return True
-        self._dispatcher.fail_all("the server is shutting down and the time to finish was up")
+        self._dispatcher.fail_all(Failure("limit", "the server is shutting down and the time to finish was up"))
         return False
 
     async def shutdown(self, timeout_s: float = 5.0) -> None:

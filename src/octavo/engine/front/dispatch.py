@@ -24,6 +24,7 @@ from octavo.engine.input.queue_count import QueueCount
 from octavo.engine.process.supervisor import RunningEngine
 from octavo.fault.state import EngineEvent, EngineState, next_state
 from octavo.proto.codec import ProtocolError
+from octavo.proto.failure import Failure
 from octavo.proto.messages import (
     Abort,
     Add,
@@ -151,15 +152,15 @@ class Dispatcher:
         for stream in self.streams.named(request_ids):
             self._end(stream, "abort", None)
 
-    def fail_all(self, error: str) -> None:
+    def fail_all(self, error: Failure) -> None:
         """End every request with an error."""
         for stream in self.streams:
             self._end(stream, "error", error)
 
     def _expire(self, stream: OutputStream) -> None:
-        self._end(stream, "error", "the deadline has passed")
+        self._end(stream, "error", Failure("limit", "the deadline has passed"))
 
-    def _end(self, stream: OutputStream, reason: FinishReason, error: str | None) -> None:
+    def _end(self, stream: OutputStream, reason: FinishReason, error: Failure | None) -> None:
         self._stop_in_engine(stream)
         stream.end(reason, self._clock.now_s(), error)
         self._remove(stream)
@@ -259,7 +260,7 @@ class Dispatcher:
         }
         error = errors.get(message.kind)
         if error is None or stream.is_started:
-            self._end(stream, "error", message.message)
+            self._end(stream, "error", Failure("internal", message.message))
             return
         self._stop_in_engine(stream)
         stream.refuse(error)
@@ -277,7 +278,7 @@ class Dispatcher:
             try:
                 self._submit(stream, replay_messages(stream))
             except ProtocolError as error:
-                self._end(stream, "error", f"it cannot be sent to the engine again: {error}")
+                self._end(stream, "error", Failure("internal", f"it cannot be sent to the engine again: {error}"))
         if self.streams:
             self._begin_watch()
 
@@ -298,7 +299,7 @@ class Dispatcher:
         """See EngineListener."""
         self._lose(cause)
         self.note(EngineEvent.GIVE_UP)
-        self.fail_all(f"the engine is dead: {cause}")
+        self.fail_all(Failure("internal", f"the engine is dead: {cause}"))
 
     def _lose(self, cause: str) -> None:
         self._is_up = False
@@ -308,6 +309,6 @@ class Dispatcher:
     def close(self) -> None:
         """The engine is being stopped on purpose."""
         with contextlib.suppress(OctavoError):
-            self.fail_all("the engine was shut down")
+            self.fail_all(Failure("limit", "the engine was shut down"))
         self._lose("it was shut down")
         self.note(EngineEvent.STOPPED)

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from octavo.engine.front.streams import OutputStream
 from octavo.fault.policy import is_too_dangerous, num_request_deaths
+from octavo.proto.failure import Failure
 from octavo.proto.messages import Add
 
 
-def note_death(stream: OutputStream, cause: str, *, is_in_row: bool, is_replayed: bool) -> str | None:
+def note_death(stream: OutputStream, cause: str, *, is_in_row: bool, is_replayed: bool) -> Failure | None:
     """Its engine has died. The error it must end with; None: it waits for a successor.
 
     A request the engine did not have (it waited for a successor already) was not in this death.
@@ -23,10 +24,10 @@ def note_death(stream: OutputStream, cause: str, *, is_in_row: bool, is_replayed
         return None
     stream.is_submitted = False
     if not is_replayed:
-        return f"the engine died: {cause}"
+        return Failure("internal", f"the engine died: {cause}")
     stream.num_deaths = num_request_deaths(stream.num_deaths, is_in_row=is_in_row)
     if is_too_dangerous(stream.num_deaths):
-        return f"the engine died {stream.num_deaths} times while it ran this request: {cause}"
+        return Failure("internal", f"the engine died {stream.num_deaths} times while it ran this request: {cause}")
     return None
 
 

@@ -16,6 +16,7 @@ from octavo.base.errors import OctavoError
 from octavo.engine.input.queue_count import QueueCount
 from octavo.engine.output.processor import LiveRequest
 from octavo.outputs import RequestOutput
+from octavo.proto.failure import Failure
 from octavo.proto.output import FinishReason, RequestDelta
 from octavo.proto.sampling import RequestOutputKind
 
@@ -59,7 +60,7 @@ class OutputStream:
             self._tell()
         return stopped
 
-    def end(self, reason: FinishReason, now_s: float, error: str | None = None) -> None:
+    def end(self, reason: FinishReason, now_s: float, error: Failure | None = None) -> None:
         """End what has not ended, without the engine; the consumer gets a last output."""
         self.live.end(reason, now_s, error)
         self._tell()

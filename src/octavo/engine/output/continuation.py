@@ -15,6 +15,7 @@ from typing import Protocol
 from octavo.engine.output.detokenize import IncrementalDetokenizer, TokenBytes
 from octavo.engine.output.stop import StopMatch, StopMatcher
 from octavo.outputs import CompletionOutput, Logprob, PositionLogprobs
+from octavo.proto.failure import Failure
 from octavo.proto.output import FinishReason, RequestDelta
 from octavo.proto.result import TokenLogprobs
 from octavo.proto.sampling import SamplingParams
@@ -50,7 +51,7 @@ class Continuation:
             self._detokenizer = IncrementalDetokenizer(self._tokenizer, skip_special_tokens=params.skip_special_tokens)
         self._matcher = StopMatcher(params.stop_strings, include_stop=params.include_stop_str_in_output)
         self._stop_reason: int | str | None = None
-        self._error: str | None = None
+        self._error: Failure | None = None
         self._logprobs: list[PositionLogprobs] = []
         self._cumulative_logprob = 0.0
         self._pieces: list[str] = []
@@ -74,7 +75,7 @@ class Continuation:
         self.finish_reason, self._stop_reason, self._error = delta.finish_reason, delta.stop_reason, delta.error
         return False
 
-    def fail(self, error: str) -> None:
+    def fail(self, error: Failure) -> None:
         """It can be continued no more; what it has stays."""
         self.finish_reason, self._error = "error", error
 
@@ -125,7 +126,8 @@ class Continuation:
             logprobs=self._logprobs[first_token:] if wants_logprobs else None,
             finish_reason=self.finish_reason,
             stop_reason=self._stop_reason,
-            error=self._error,
+            error=None if self._error is None else self._error.text,
+            error_kind=None if self._error is None else self._error.kind,
         )
         if not is_delta:
             self._pieces = [output.text]  # joined once, not at every report again

@@ -21,6 +21,7 @@ from octavo.engine.output.continuation import Continuation, OutputTokenizer, nam
 from octavo.loading.tokenizer import is_panic
 from octavo.obs.request_meter import RequestFacts, RequestMeter, RequestTrack
 from octavo.outputs import PositionLogprobs, RequestMetrics, RequestOutput
+from octavo.proto.failure import Failure
 from octavo.proto.output import FinishReason, RequestDelta
 from octavo.proto.request import NewRequest
 from octavo.proto.result import TokenLogprobs
@@ -28,8 +29,7 @@ from octavo.proto.sampling import RequestOutputKind
 
 logger = get_logger(__name__)
 
-OUTPUT_FAULT = "the tokens of this request could not be turned into text: a fault of the engine, not of the request"
-"""The error of such a request, for its client; the log says what happened."""
+OUTPUT_FAULT = Failure("internal", "the tokens of this request could not be turned into text; the log says why")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class LiveRequest:
                 resumed.append(sequences[index])
         return resumed
 
-    def end(self, reason: FinishReason, now_s: float, error: str | None = None) -> list[str]:
+    def end(self, reason: FinishReason, now_s: float, error: Failure | None = None) -> list[str]:
         """End what has not ended yet, without the engine. Returns the ids of those sequences."""
         ended = []
         for index, continuation in enumerate(self.continuations):

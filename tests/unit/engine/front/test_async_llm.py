@@ -102,7 +102,7 @@ def test_a_token_the_tokenizer_fails_on_ends_its_request_and_no_other(folder, mo
         params = [greedy(logit_bias={forced: 100.0}) for forced in (good_id, bad_id, good_id)]
         results = await asyncio.gather(*(collect(llm.generate("a", one)) for one in params))
         whole, failed, other = [result["outputs"][0] for result in results]
-        assert (failed["ids"], failed["end"]) == ([], ("error", None, OUTPUT_FAULT))
+        assert (failed["ids"], failed["end"]) == ([], ("error", None, OUTPUT_FAULT.text))
         assert whole["ids"] == other["ids"] == [good_id] * 12
         assert llm.state is EngineState.HEALTHY
         assert (await llm.stats()).scheduler.num_running == 0

@@ -103,10 +103,10 @@ async def test_a_panic_of_the_tokenizer_ends_one_request_of_a_batch():
         for stream, text in ((failing, b"!"), (failing, b"more"), (whole, b"fine"))
     ]
     play.dispatcher.receive(Deltas(incarnation=0, deltas=deltas, load=LOAD))
-    assert await all_of(failing) == ("", "error", OUTPUT_FAULT)
+    assert await all_of(failing) == ("", "error", OUTPUT_FAULT.text)
     assert play.take_sent() == [Abort(request_ids=["0-x-0"])]
     play.give(whole, "!", finish_reason="length")
-    assert await all_of(whole) == ("fine", "error", OUTPUT_FAULT)
+    assert await all_of(whole) == ("fine", "error", OUTPUT_FAULT.text)
     assert len(play.dispatcher.streams) == 0
 
 

@@ -12,6 +12,7 @@ from octavo.engine.input.prompts import Prompt
 from octavo.engine.input.validate import RequestLimits
 from octavo.engine.output.processor import OutputProcessor
 from octavo.outputs import Logprob
+from octavo.proto.failure import Failure
 from octavo.proto.output import RequestDelta
 from octavo.proto.result import TokenLogprobs
 from octavo.proto.sampling import RequestOutputKind, SamplingParams
@@ -197,7 +198,7 @@ def test_times_and_cached_tokens_are_reported():
 
 def test_errors_and_aborts_end_a_request():
     harness = Harness()
-    output = harness.one(harness.delta(b"", finish_reason="error", error="non-finite logits"))
+    output = harness.one(harness.delta(b"", finish_reason="error", error=Failure("internal", "non-finite logits")))
     assert (output.outputs[0].finish_reason, output.outputs[0].error) == ("error", "non-finite logits")
     assert output.finished
 

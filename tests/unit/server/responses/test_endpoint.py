@@ -109,7 +109,7 @@ def test_logprobs_are_those_of_all_tokens(size):
 def test_a_stream_that_fails_says_so_in_both_ways_and_keeps_what_had_ended():
     events = streamed(TEXT, size=5, reason="error")
     error, failed = events[-2:]
-    assert (error["type"], error["code"], error["param"]) == ("error", "request_failed", None)
+    assert (error["type"], error["code"], error["param"]) == ("error", "internal_error", None)
     assert failed["response"]["error"] == {"code": "server_error", "message": error["message"]}
     assert kinds(final_response(events))[:2] == [("reasoning", "completed"), ("message", "completed")]
 
