@@ -38,7 +38,7 @@ bool backend::takes_rows(int64_t num_rows) const {
 
 // work(first_row, num_rows, scratch): one chunk of equal size a thread, or many of whole row blocks.
 template <class Work>
-void backend::run_chunks(int64_t num_rows, size_t scratch_bytes_per_row, const Work& work) {
+void backend::run_chunks(int64_t num_rows, int64_t scratch_bytes_per_row, const Work& work) {
     if (num_rows == 0) return;
     const int64_t threads = pool_.num_threads();
     const bool is_one_each = num_rows <= threads * kMaxChunkRows;
@@ -48,13 +48,12 @@ void backend::run_chunks(int64_t num_rows, size_t scratch_bytes_per_row, const W
     const auto start = [&](int64_t chunk) {
         return std::min(block_start(num_steps, num_chunks, chunk) * step, num_rows);
     };
-    constexpr size_t kAlignments = 4 * 64;
-    const auto most_rows = static_cast<size_t>(ceil_div(num_steps, num_chunks) * step);
-    const size_t scratch_bytes = most_rows * scratch_bytes_per_row + kAlignments;
-    const arena::buffer scratch = arena_->take(scratch_bytes * static_cast<size_t>(threads));
+    constexpr int64_t kAlignments = 4 * 64;
+    const int64_t most_rows = ceil_div(num_steps, num_chunks) * step;
+    const int64_t scratch_bytes = ceil_div(most_rows * scratch_bytes_per_row + kAlignments, 64) * 64;
+    const arena::buffer scratch = arena_->take(static_cast<size_t>(scratch_bytes * threads));
     pool_.run(num_chunks, [&](int64_t chunk, int thread) {
-        work(start(chunk), start(chunk + 1) - start(chunk),
-             scratch.get() + static_cast<size_t>(thread) * scratch_bytes);
+        work(start(chunk), start(chunk + 1) - start(chunk), scratch.get() + thread * scratch_bytes);
     });
 }
 
@@ -91,7 +90,7 @@ tensor backend::project_qkv(const tensor& residual, const step_batch& batch, kv_
         own.q = static_cast<char*>(q.data()) + first * q_width * item;
         kernels_.rotary[index()](own, 0, count);
     };
-    run_chunks(rows, static_cast<size_t>(2 * e * item + width * 4), work);
+    run_chunks(rows, 2 * e * item + width * 4, work);
     return q;
 }
 
@@ -209,19 +208,18 @@ tensor backend::feed_forward(const tensor& attended, const tensor& residual, con
         return pass.take_result();
     }
     const int64_t widest = std::max({block.out->k, e, f});
-    run_chunks(count, static_cast<size_t>((widest + e + f) * item + e * 4),
-               [&](int64_t first, int64_t n, char* scratch) {
-                   cutter parts(scratch);
-                   char* const packed = parts.take(n * widest * item);
-                   auto* const sums = reinterpret_cast<float*>(parts.take(n * e * 4));
-                   char* const normed = parts.take(n * e * item);
-                   char* const gated = parts.take(n * f * item);
-                   multiply_here(pass.out(first, n, sums), packed);
-                   pass.join_attention(first, n, sums, normed);
-                   multiply_here(pass.gate_up(normed, n, gated), packed);
-                   multiply_here(pass.down(gated, n, sums), packed);
-                   pass.join_feed_forward(first, n, sums);
-               });
+    run_chunks(count, (widest + e + f) * item + e * 4, [&](int64_t first, int64_t n, char* scratch) {
+        cutter parts(scratch);
+        char* const packed = parts.take(n * widest * item);
+        auto* const sums = reinterpret_cast<float*>(parts.take(n * e * 4));
+        char* const normed = parts.take(n * e * item);
+        char* const gated = parts.take(n * f * item);
+        multiply_here(pass.out(first, n, sums), packed);
+        pass.join_attention(first, n, sums, normed);
+        multiply_here(pass.gate_up(normed, n, gated), packed);
+        multiply_here(pass.down(gated, n, sums), packed);
+        pass.join_feed_forward(first, n, sums);
+    });
     return pass.take_result();
 }
 

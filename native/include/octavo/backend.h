@@ -159,7 +159,7 @@ class backend {
     void multiply_here(const product& p, char* packed) const;  // by this one; packed: room for the rows of x
     bool takes_rows(int64_t num_rows) const;
     template <class Work>
-    void run_chunks(int64_t num_rows, size_t scratch_bytes_per_row, const Work& work);
+    void run_chunks(int64_t num_rows, int64_t scratch_bytes_per_row, const Work& work);
     rotary_params prepare_rotary(shape_check& check, const step_batch& batch, kv_cache& cache,
                                  const attention_block& block) const;
 
