@@ -12,6 +12,7 @@ from pathlib import Path
 from octavo.config.load import load_config
 from octavo.engine.front.async_llm import AsyncLLM
 from octavo.engine.front.async_options import AsyncOptions
+from octavo.engine.input.preparation import RequestTerms
 from octavo.fault.state import EngineState
 from octavo.proto.sampling import RequestOutputKind, SamplingParams
 
@@ -68,8 +69,10 @@ async def small_engine(folder: Path, engine_options=None, **options):
 
 async def start_all(llm, requests):
     """One task a request."""
+    preparation = await llm.preparation()
     prepared = [
-        await llm.prepare(prompt, params, request_id=f"r{number}") for number, (prompt, params) in enumerate(requests)
+        await preparation.prepare(prompt, params, RequestTerms(request_id=f"r{number}"))
+        for number, (prompt, params) in enumerate(requests)
     ]
     streams = [llm.open(request) for request in prepared]
     return streams, [asyncio.create_task(collect(stream)) for stream in streams]

@@ -37,7 +37,7 @@ class StepOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """The R sequences of a batch that sample in this step."""
+    """The R sequences of a batch whose next token is not known yet."""
 
     indices: list[int]
     """[R] places in the plan."""
@@ -67,20 +67,24 @@ class Sampler:
 
     def begin(self, batch: StepBatch, outcome: StepOutcome) -> Draw:
         """Find who samples, and start to make their masks. All tokens of the batch are known."""
-        entries = batch.entries
-        rows, positions = entries.rows[batch.sampling], entries.ends[batch.sampling]
-        indices = entries.indices[batch.sampling]
-        logit_rows = batch.sample_rows
-        num_known = self._rows.num_known[rows]
-        is_new = num_known <= positions
-        if not is_new.all():
-            for place in np.flatnonzero(~is_new).tolist():
-                known = self._rows.token_ids[rows[place], positions[place] : num_known[place]]
-                outcome.token_ids[int(indices[place])] = known.tolist()
-            rows, positions, indices, logit_rows = rows[is_new], positions[is_new], indices[is_new], logit_rows[is_new]
+        sampling, logit_rows = self._answer_known(batch, outcome)
+        rows = batch.entries.rows[sampling]
         self._masks.wait()
         job = self._masks.start(self._constraints.among(rows))
-        return Draw(indices.tolist(), rows, positions, logit_rows, job)
+        return Draw(batch.entries.indices[sampling].tolist(), rows, batch.entries.ends[sampling], logit_rows, job)
+
+    def _answer_known(self, batch: StepBatch, outcome: StepOutcome) -> tuple[npt.NDArray[np.intp], IntArray]:
+        """Answer positions that are known already. Returns the others: [R] places in the batch, [R] places in T."""
+        sampling, entries = batch.sampling, batch.entries
+        rows, positions = entries.rows[sampling], entries.ends[sampling]
+        num_known = self._rows.num_known[rows]
+        is_known = num_known > positions
+        if not is_known.any():
+            return sampling, batch.sample_rows
+        for place in np.flatnonzero(is_known).tolist():
+            known = self._rows.token_ids[rows[place], positions[place] : num_known[place]]
+            outcome.token_ids[int(entries.indices[sampling[place]])] = known.tolist()
+        return sampling[~is_known], batch.sample_rows[~is_known]
 
     def finish(self, draw: Draw, logits_of: Callable[[IntArray], Tensor], outcome: StepOutcome) -> None:
         """Sample, record the tokens in the rows and in the outcome."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from octavo.engine.input.preparation import RequestTerms
 from octavo.engine.input.processor import PreparedRequest
 from octavo.outputs import CompletionOutput, PositionLogprobs, RequestOutput
 from octavo.server.admission import CHARS_PER_TOKEN
@@ -69,18 +70,18 @@ async def _prepare(request: CompletionRequest, service: Service, request_id: str
     constraint = read_constraint(request)
     scores_only = request.max_tokens == 0 and bool(request.echo)
     max_tokens = 1 if scores_only else DEFAULT_MAX_TOKENS if request.max_tokens is None else request.max_tokens
-    engine = service.engine
+    known = service.engine.model
     wants_prompt_logprobs = request.prompt_logprobs
     if wants_prompt_logprobs is None and request.echo:
         wants_prompt_logprobs = request.logprobs
     params = build_sampling(
         request,
-        engine.default_sampling_params,
+        known.defaults.sampling,
         max_tokens=max_tokens,
-        cap=engine.default_max_tokens,
+        cap=known.defaults.max_tokens,
         logprobs=request.logprobs,
         prompt_logprobs=wants_prompt_logprobs,
-        detokenize=engine.tokenizer is not None,
+        detokenize=known.tokenizer is not None,
         constraint=constraint,
     )
     guesses = [len(prompt) // CHARS_PER_TOKEN if isinstance(prompt, str) else len(prompt) for prompt in prompts]
@@ -88,21 +89,20 @@ async def _prepare(request: CompletionRequest, service: Service, request_id: str
     num_kept = truncation(request, service, request.max_tokens)
     adds_special = request.add_special_tokens is not False
     prepared = []
+    preparation = await service.engine.preparation()
     for index, prompt in enumerate(prompts):
         if num_kept is not None:
-            ids = await engine.tokenize(prompt, add_special_tokens=adds_special)
+            ids = await preparation.tokenize(prompt, add_special_tokens=adds_special)
             prompts[index] = cut(ids, num_kept, request)
         with of_constraint(constraint):
-            one = await engine.prepare(
-                as_prompt(prompts[index], request.cache_salt),
-                params,
+            terms = RequestTerms(
                 request_id=request_id if len(prompts) == 1 else f"{request_id}-{index}",
                 priority=request.priority or 0,
                 deadline_s=service.deadline_s,
                 is_strict=is_strict(request.max_tokens, service),
-                add_special_tokens=adds_special,
             )
-        prepared.append(one)
+            salted = as_prompt(prompts[index], request.cache_salt)
+            prepared.append(await preparation.prepare(salted, params, terms, add_special_tokens=adds_special))
     return CompletionCall(
         request=request,
         id=f"cmpl-{request_id}",
@@ -145,7 +145,7 @@ def _check_ids(ids: list[Any], name: str) -> None:
 
 async def _text_of(prepared: PreparedRequest, service: Service) -> str:
     text = prepared.prompt.text
-    return await service.engine.detokenize(prepared.prompt.token_ids) if text is None else text
+    return await (await service.engine.preparation()).detokenize(prepared.prompt.token_ids) if text is None else text
 
 
 # ---- at once --------------------------------------------------------------------------------------------------------

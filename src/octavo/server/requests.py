@@ -83,7 +83,7 @@ def as_prompt(prompt: str | list[int], cache_salt: str | None) -> PromptType:
 
 def is_strict(max_tokens: int | None, service: Service) -> bool:
     """True: the client itself named a number of tokens, so that one beyond the context is its error."""
-    return max_tokens is not None and max_tokens != service.engine.default_max_tokens
+    return max_tokens is not None and max_tokens != service.engine.model.defaults.max_tokens
 
 
 def note_request(exchange: Exchange, service: Service, prepared: list[PreparedRequest]) -> None:

@@ -59,12 +59,12 @@ class Service:
             max_bytes=answers.max_tool_bytes,
             excludes_unused=config.exclude_tools_when_tool_choice_none,
         )
-        self.formats = OutputFormats.choose(answers, *engine.chat_templates)
+        self.formats = OutputFormats.choose(answers, *engine.model.chat_templates)
         self.constrains_reasoning = answers.structured_outputs_config.get("enable_in_reasoning") is True
         self.reasoning_names = ReasoningNames.of(answers.reasoning_field)
-        self.model_names = engine.model_names
+        self.model_names = engine.config.model.served_model_names
         self.fingerprint = _fingerprint(engine)
-        self.control_texts = () if config.trust_special_tokens else _control_texts(engine.tokenizer)
+        self.control_texts = () if config.trust_special_tokens else _control_texts(engine.model.tokenizer)
         """What messages may not spell."""
         self.load = load
 
@@ -91,7 +91,7 @@ class Service:
     def token_names(self, as_ids: bool | None) -> TokenNames:
         """How tokens of logprobs are called in one request's answers."""
         chosen = self.config.return_tokens_as_token_ids if as_ids is None else as_ids
-        return TokenNames(self.engine.tokenizer, chosen)
+        return TokenNames(self.engine.model.tokenizer, chosen)
 
     @asynccontextmanager
     async def counted(self) -> AsyncIterator[None]:

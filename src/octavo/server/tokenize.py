@@ -53,16 +53,17 @@ async def tokenize(exchange: Exchange, service: Service) -> None:
     if (request.prompt is None) == (not request.messages):
         raise invalid_value("give either prompt or messages", "prompt")
     async with exchange.ends_with_client():
+        preparation = await service.engine.preparation()
         if request.prompt is not None:
             service.admission.check(num_requests=0, num_tokens=len(request.prompt) // CHARS_PER_TOKEN)
             adds_special = request.add_special_tokens is not False
-            ids = await service.engine.tokenize(request.prompt, add_special_tokens=adds_special)
+            ids = await preparation.tokenize(request.prompt, add_special_tokens=adds_special)
         else:
             talk = read_conversation(request, service)
             service.admission.check(num_requests=0, num_tokens=0)
             adds_special = bool(request.add_special_tokens)
-            ids = await service.engine.tokenize_chat(talk.messages, talk.options, add_special_tokens=adds_special)
-        tokenizer = service.engine.tokenizer
+            ids = await preparation.tokenize_chat(talk.messages, talk.options, add_special_tokens=adds_special)
+        tokenizer = service.engine.model.tokenizer
         strs = [tokenizer.token_text(i) for i in ids] if request.return_token_strs and tokenizer is not None else None
         await exchange.reply_json(
             TokenizeResponse(count=len(ids), max_model_len=service.engine.max_model_len, tokens=ids, token_strs=strs)
@@ -74,7 +75,7 @@ async def detokenize(exchange: Exchange, service: Service) -> None:
     request = await read_request(exchange, service, DetokenizeRequest)
     service.choose_model(request.model)
     service.admission.check(num_requests=0, num_tokens=0)
-    tokenizer = service.engine.tokenizer
+    tokenizer = service.engine.model.tokenizer
     if tokenizer is None:
         raise ApiError(400, "unsupported_feature", "This server runs without a tokenizer.")
     ids = request.tokens
@@ -84,4 +85,4 @@ async def detokenize(exchange: Exchange, service: Service) -> None:
         message = f"tokens[{index}]={shown}: token ids are whole numbers from 0 to {tokenizer.vocab_size - 1}"
         raise invalid_value(message, "tokens")
     async with exchange.ends_with_client():
-        await exchange.reply_json(DetokenizeResponse(prompt=await service.engine.detokenize(ids)))
+        await exchange.reply_json(DetokenizeResponse(prompt=await (await service.engine.preparation()).detokenize(ids)))

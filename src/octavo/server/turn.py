@@ -13,8 +13,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from octavo.engine.input.preparation import RequestTerms
 from octavo.engine.input.processor import PreparedRequest
 from octavo.outputs import CompletionOutput, RequestOutput
 from octavo.parsers.events import CallBegun, Content, Event, Reasoning
@@ -99,7 +99,7 @@ async def prepare_turn(
         raise invalid_value("thinking_token_budget: this model does not reason", "thinking_token_budget")
     prepared = await _prepare(request, service, request_id, talk, plan, num_logprobs, cuts_max_tokens=cuts_max_tokens)
     state = await _find_state(service, prepared, plan)
-    reasoning, tokenizer = plan.reasoning, service.engine.tokenizer
+    reasoning, tokenizer = plan.reasoning, service.engine.model.tokenizer
     make_counter = None
     if reasoning is not None and tokenizer is not None and state is not ReasoningState.OVER:
         prepared = fit_reasoning(
@@ -134,7 +134,7 @@ async def _find_state(service: Service, prepared: PreparedRequest, plan: OutputP
         return ReasoningState.OVER
     text = prepared.prompt.text
     if text is None:
-        text = await service.engine.detokenize(prepared.prompt.token_ids)
+        text = await (await service.engine.preparation()).detokenize(prepared.prompt.token_ids)
     return find_state(text, plan.reasoning)
 
 
@@ -156,38 +156,39 @@ async def _prepare(
     *,
     cuts_max_tokens: bool,
 ) -> PreparedRequest:
-    engine = service.engine
+    known = service.engine.model
     max_tokens = request.max_tokens if request.max_completion_tokens is None else request.max_completion_tokens
     params = build_sampling(
         request,
-        engine.default_sampling_params,
+        known.defaults.sampling,
         max_tokens=max_tokens,
-        cap=engine.default_max_tokens,
+        cap=known.defaults.max_tokens,
         logprobs=num_logprobs,
         prompt_logprobs=request.prompt_logprobs,
-        detokenize=engine.tokenizer is not None,
+        detokenize=known.tokenizer is not None,
         constraint=plan.constraint,
     )
     if plan.shows_special_tokens:
         params = params.clone(skip_special_tokens=False)
     guess = (sum(len(message["content"]) for message in talk.messages) + talk.tools.num_bytes) // CHARS_PER_TOKEN
     service.admission.check(num_requests=1, num_tokens=guess)
-    details: dict[str, Any] = {
-        "request_id": request_id,
-        "priority": request.priority or 0,
-        "deadline_s": service.deadline_s,
-        "is_strict": not cuts_max_tokens and is_strict(max_tokens, service),
-    }
+    terms = RequestTerms(
+        request_id=request_id,
+        priority=request.priority or 0,
+        deadline_s=service.deadline_s,
+        is_strict=not cuts_max_tokens and is_strict(max_tokens, service),
+    )
     num_kept = truncation(request, service, max_tokens)
     adds_special = bool(request.add_special_tokens)
+    preparation = await service.engine.preparation()
     with of_constraint(plan.constraint):
         if num_kept is None:
             salt = request.cache_salt
-            return await engine.prepare_chat(
-                talk.messages, params, chat=talk.options, cache_salt=salt, add_special_tokens=adds_special, **details
+            return await preparation.prepare_chat(
+                talk.messages, params, terms, chat=talk.options, cache_salt=salt, add_special_tokens=adds_special
             )
-        ids = await engine.tokenize_chat(talk.messages, talk.options, add_special_tokens=adds_special)
-        return await engine.prepare(as_prompt(cut(ids, num_kept, request), request.cache_salt), params, **details)
+        ids = await preparation.tokenize_chat(talk.messages, talk.options, add_special_tokens=adds_special)
+        return await preparation.prepare(as_prompt(cut(ids, num_kept, request), request.cache_salt), params, terms)
 
 
 # ---- running --------------------------------------------------------------------------------------------------------

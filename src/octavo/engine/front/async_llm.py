@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable
 from typing import Self
 
 from octavo.base.clock import MonotonicClock
@@ -32,7 +32,7 @@ from octavo.engine.input.front_parts import FrontParts
 from octavo.engine.input.preparation import Preparation, RequestTerms
 from octavo.engine.input.processor import PreparedRequest
 from octavo.engine.input.prompt_pool import PromptPool
-from octavo.engine.input.prompts import ChatMessage, ChatOptions, PromptType
+from octavo.engine.input.prompts import PromptType
 from octavo.engine.input.queue_count import QueueCount
 from octavo.engine.output.processor import LiveRequest, facts_of
 from octavo.fault.state import EngineEvent, EngineState
@@ -115,7 +115,7 @@ class AsyncLLM:
     async def drain(self, timeout_s: float) -> bool:
         """Take nothing new and wait for what runs. False: time was up, and the rest ended with an error."""
         self._dispatcher.note(EngineEvent.DRAIN)
-        if await self._dispatcher.wait_until_empty(timeout_s):
+        if await self._dispatcher.streams.wait_until_empty(timeout_s):
             return True
         self._dispatcher.fail_all(Failure("limit", "the server is shutting down and the time to finish was up"))
         return False
@@ -146,61 +146,11 @@ class AsyncLLM:
 
     # ---- prompts ----------------------------------------------------------------------------------------------------
 
-    async def prepare(
-        self,
-        prompt: PromptType,
-        sampling_params: SamplingParams | None = None,
-        *,
-        request_id: str,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        is_strict: bool = False,
-        add_special_tokens: bool = True,
-    ) -> PreparedRequest:
-        """Tokenize and check, off the event loop. deadline_s: seconds from now. is_strict: see fit_max_tokens.
+    async def preparation(self) -> Preparation:
+        """What makes requests of prompts, once the engine is up.
 
-        Raises ValidationError; OverloadedError when too many prompts wait; EngineDeadError.
+        Raises EngineDeadError where a request would never be served, and what `start` raises.
         """
-        preparation = await self._admitted()
-        terms = RequestTerms(request_id=request_id, priority=priority, deadline_s=deadline_s, is_strict=is_strict)
-        return await preparation.prepare(prompt, sampling_params, terms, add_special_tokens=add_special_tokens)
-
-    async def prepare_chat(
-        self,
-        messages: Sequence[ChatMessage],
-        sampling_params: SamplingParams | None = None,
-        *,
-        request_id: str,
-        chat: ChatOptions | None = None,
-        cache_salt: str | None = None,
-        priority: int = 0,
-        deadline_s: float | None = None,
-        is_strict: bool = False,
-        add_special_tokens: bool = False,
-    ) -> PreparedRequest:
-        """The same for a conversation. Raises ValidationError also for a template of the request's, unless trusted."""
-        preparation = await self._admitted()
-        terms = RequestTerms(request_id=request_id, priority=priority, deadline_s=deadline_s, is_strict=is_strict)
-        return await preparation.prepare_chat(
-            messages, sampling_params, terms, chat=chat, cache_salt=cache_salt, add_special_tokens=add_special_tokens
-        )
-
-    async def tokenize(self, prompt: PromptType, *, add_special_tokens: bool = True) -> list[int]:
-        """Token ids of any form of prompt, within the bounds of `prepare`."""
-        return await (await self._admitted()).tokenize(prompt, add_special_tokens=add_special_tokens)
-
-    async def tokenize_chat(
-        self, messages: Sequence[ChatMessage], chat: ChatOptions | None = None, *, add_special_tokens: bool = False
-    ) -> list[int]:
-        """Token ids of a conversation, within the bounds of `prepare_chat`."""
-        return await (await self._admitted()).tokenize_chat(messages, chat, add_special_tokens=add_special_tokens)
-
-    async def detokenize(self, token_ids: Sequence[int]) -> str:
-        """The text of these ids, special tokens included. Raises ValidationError for an engine without tokenizer."""
-        return await (await self._admitted()).detokenize(token_ids)
-
-    async def _admitted(self) -> Preparation:
-        """Raises EngineDeadError where a request would never be served."""
         await self.ready()
         self._dispatcher.check_admission()
         assert self._preparation is not None
@@ -219,18 +169,15 @@ class AsyncLLM:
     ) -> AsyncGenerator[RequestOutput, None]:
         """Outputs as they come; the last has finished=True. Closing the iterator or cancelling its task aborts.
 
-        The other parameters are those of `prepare` and do not apply to a PreparedRequest, which can be used once.
+        deadline_s: seconds from now. A PreparedRequest can be used once, and has the other parameters in it.
         A slow consumer gets fewer, larger outputs. A request that fails on the way ends with an output of
-        finish_reason "error" with `error` set. Raises what `prepare` raises, and CapacityError.
+        finish_reason "error" with `error` set. Raises what `preparation` and its `prepare` raise, and CapacityError.
         """
         if not isinstance(prompt, PreparedRequest):
-            prompt = await self.prepare(
-                prompt,
-                sampling_params,
-                request_id=request_id or secrets.token_hex(8),
-                priority=priority,
-                deadline_s=deadline_s,
+            terms = RequestTerms(
+                request_id=request_id or secrets.token_hex(8), priority=priority, deadline_s=deadline_s
             )
+            prompt = await (await self.preparation()).prepare(prompt, sampling_params, terms)
         stream = self.open(prompt)
         try:
             async for output in stream:
@@ -241,7 +188,7 @@ class AsyncLLM:
     def open(self, request: PreparedRequest) -> OutputStream:
         """Start a request at once; who does not read its stream to the end must `leave` it. See `generate`."""
         track = None if self._meter is None else self._meter.start(facts_of(request))
-        stream = OutputStream(LiveRequest(request, self.tokenizer, track))
+        stream = OutputStream(LiveRequest(request, self.model.tokenizer, track))
         self._dispatcher.open(stream)
         return stream
 
@@ -325,8 +272,6 @@ class AsyncLLM:
         """Prompt tokens of the queued requests; an estimate for those in `prepare`."""
         return self._dispatcher.streams.queue.num_tokens + self._pending_prompts.num_tokens
 
-    # ---- the model --------------------------------------------------------------------------------------------------
-
     @property
     def config(self) -> ResolvedConfig:
         """What the engine runs with. Raises EngineDeadError before the start."""
@@ -336,51 +281,19 @@ class AsyncLLM:
         return running.config
 
     @property
-    def startup_phases(self) -> dict[str, float]:
-        """Phase of the engine's start-up -> seconds."""
-        running = self._dispatcher.running
-        return {} if running is None else running.phases
-
-    @property
-    def tokenizer(self) -> Tokenizer | None:
-        """The model's; None with skip_tokenizer_init."""
-        return None if self._parts is None else self._parts.tokenizer
+    def model(self) -> FrontParts:
+        """What this process has of the model. Raises EngineDeadError before the start."""
+        if self._parts is None:
+            raise EngineDeadError("the engine has not started yet")
+        return self._parts
 
     def get_tokenizer(self) -> Tokenizer:
         """The model's tokenizer. Raises ValidationError when there is none (skip_tokenizer_init)."""
-        if self.tokenizer is None:
+        if self.model.tokenizer is None:
             raise ValidationError("the engine was started with skip_tokenizer_init: it has no tokenizer")
-        return self.tokenizer
-
-    @property
-    def default_sampling_params(self) -> SamplingParams:
-        """What applies to a request without sampling parameters. Raises EngineDeadError before the start."""
-        if self._preparation is None:
-            raise EngineDeadError("the engine has not started yet")
-        return self._preparation.inputs.default_sampling_params
-
-    @property
-    def default_max_tokens(self) -> int | None:
-        """The model's own cap on output tokens; None: it has none. Raises EngineDeadError before the start."""
-        if self._preparation is None:
-            raise EngineDeadError("the engine has not started yet")
-        return self._preparation.inputs.default_max_tokens
-
-    @property
-    def chat_templates(self) -> tuple[str, str]:
-        """(for conversations, for those with tools): the templates that are used; "": there is none."""
-        if self._parts is None or self._parts.tokenizer is None:
-            return "", ""
-        chosen = self._parts.defaults.chat_template
-        tokenizer = self._parts.tokenizer
-        return chosen or tokenizer.chat_template or "", chosen or tokenizer.tool_template or ""
+        return self.model.tokenizer
 
     @property
     def max_model_len(self) -> int:
         """Longest sequence, prompt and output together, in tokens."""
         return self.config.model.max_model_len
-
-    @property
-    def model_names(self) -> tuple[str, ...]:
-        """What a server calls the model; at least one."""
-        return self.config.model.served_model_names

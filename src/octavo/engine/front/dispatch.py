@@ -11,13 +11,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from octavo.base.clock import Clock
 from octavo.base.errors import CapacityError, EngineDeadError, OctavoError, ValidationError
 from octavo.base.log import get_logger
 from octavo.engine.front.calls import Calls
-from octavo.engine.front.link import EngineLink
+from octavo.engine.front.link import EngineLink, ProgressListener
 from octavo.engine.front.replay import note_death, replay_messages
 from octavo.engine.front.streams import OutputStream, StreamTable
 from octavo.engine.input.queue_count import QueueCount
@@ -46,16 +45,6 @@ DEADLINE_GRACE_S = 0.25
 """The engine ends a request at its deadline; the front end does so much later, where the engine cannot."""
 
 
-class ProgressListener(Protocol):
-    """Who watches the engine (watch.py)."""
-
-    def work_began(self) -> None:
-        """The first request came to an engine that had none, or to a new engine."""
-        ...
-
-    def heard(self, load: Load) -> None: ...
-
-
 class Dispatcher:
     """A LinkListener. `attach` the link before anything else."""
 
@@ -81,7 +70,6 @@ class Dispatcher:
         self._watch: ProgressListener | None = None
         self._is_up = False
         self._calls = Calls(self._send)
-        self._emptied: asyncio.Event | None = None
         self._died = asyncio.Event()
 
     def attach(self, link: EngineLink, watch: ProgressListener) -> None:
@@ -122,7 +110,7 @@ class Dispatcher:
                 self._submit(stream, [Add(request=sequence) for sequence in stream.live.request.sequences])
             except ProtocolError as error:
                 self._stop_in_engine(stream)
-                self._remove(stream)
+                self.streams.remove(stream)
                 raise ValidationError(f"the request is too large: {error}", parameter="prompt") from None
             if not had_work:
                 self._begin_watch()
@@ -145,7 +133,7 @@ class Dispatcher:
         if stream in self.streams:
             stream.live.leave()
             self._stop_in_engine(stream)
-            self._remove(stream)
+            self.streams.remove(stream)
 
     def abort(self, request_ids: Iterable[str]) -> None:
         """End requests by name; their consumers get a last output."""
@@ -163,7 +151,7 @@ class Dispatcher:
     def _end(self, stream: OutputStream, reason: FinishReason, error: Failure | None) -> None:
         self._stop_in_engine(stream)
         stream.end(reason, self._clock.now_s(), error)
-        self._remove(stream)
+        self.streams.remove(stream)
 
     def _stop_in_engine(self, stream: OutputStream) -> None:
         if self._is_up and stream.is_submitted:
@@ -175,24 +163,6 @@ class Dispatcher:
             ]
             if ids:
                 self._send(Abort(request_ids=ids))
-
-    def _remove(self, stream: OutputStream) -> None:
-        self.streams.remove(stream)
-        if not self.streams and self._emptied is not None:
-            self._emptied.set()
-
-    async def wait_until_empty(self, timeout_s: float) -> bool:
-        """Until no request is live. False: time was up."""
-        if not self.streams:
-            return True
-        self._emptied = asyncio.Event()
-        try:
-            await asyncio.wait_for(self._emptied.wait(), timeout_s)
-        except TimeoutError:
-            return False
-        finally:
-            self._emptied = None
-        return True
 
     # ---- calls ------------------------------------------------------------------------------------------------------
 
@@ -245,7 +215,7 @@ class Dispatcher:
             self.streams.note_started(stream)
             stopped += stream.apply(index, delta, now_s)
             if stream.is_ended:
-                self._remove(stream)
+                self.streams.remove(stream)
         if stopped:
             self._send(Abort(request_ids=stopped))
 
@@ -264,7 +234,7 @@ class Dispatcher:
             return
         self._stop_in_engine(stream)
         stream.refuse(error)
-        self._remove(stream)
+        self.streams.remove(stream)
 
     # ---- the engine's life ------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from octavo.engine.process.supervisor import EngineListener
-from octavo.proto.messages import ClientMessage, EngineMessage
+from octavo.proto.messages import ClientMessage, EngineMessage, Load
 
 
 class LinkListener(EngineListener, Protocol):
@@ -21,6 +21,16 @@ class LinkListener(EngineListener, Protocol):
     def note_dropped_frame(self, why: str) -> None:
         """A frame came that was no message; it was dropped."""
         ...
+
+
+class ProgressListener(Protocol):
+    """Who watches the engine (watch.py)."""
+
+    def work_began(self) -> None:
+        """The first request came to an engine that had none, or to a new engine."""
+        ...
+
+    def heard(self, load: Load) -> None: ...
 
 
 class EngineLink(Protocol):

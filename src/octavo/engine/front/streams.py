@@ -105,6 +105,7 @@ class StreamTable:
         """Those of which no engine has reported anything."""
         self._streams: dict[OutputStream, None] = {}
         self._sequences: dict[str, tuple[OutputStream, int]] = {}
+        self._emptied: asyncio.Event | None = None
 
     def __len__(self) -> int:
         return len(self._streams)
@@ -152,3 +153,18 @@ class StreamTable:
             self.queue.leave(stream.num_prompt_tokens)
         if stream.deadline_timer is not None:
             stream.deadline_timer.cancel()
+        if not self._streams and self._emptied is not None:
+            self._emptied.set()
+
+    async def wait_until_empty(self, timeout_s: float) -> bool:
+        """Until no request is live. False: time was up."""
+        if not self._streams:
+            return True
+        self._emptied = asyncio.Event()
+        try:
+            await asyncio.wait_for(self._emptied.wait(), timeout_s)
+        except TimeoutError:
+            return False
+        finally:
+            self._emptied = None
+        return True

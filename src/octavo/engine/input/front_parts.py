@@ -40,6 +40,14 @@ class FrontParts:
     def end_tokens(self) -> EndTokens:
         return self.defaults.end_tokens
 
+    @property
+    def chat_templates(self) -> tuple[str, str]:
+        """(for conversations, for those with tools): the templates that are used; "": there is none."""
+        if self.tokenizer is None:
+            return "", ""
+        chosen = self.defaults.chat_template
+        return chosen or self.tokenizer.chat_template or "", chosen or self.tokenizer.tool_template or ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:

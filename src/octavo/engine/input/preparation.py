@@ -76,9 +76,14 @@ class Preparation:
             self._grammars.close()
 
     async def prepare(
-        self, prompt: PromptType, sampling: SamplingParams | None, terms: RequestTerms, *, add_special_tokens: bool
+        self,
+        prompt: PromptType,
+        sampling: SamplingParams | None,
+        terms: RequestTerms,
+        *,
+        add_special_tokens: bool = True,
     ) -> PreparedRequest:
-        """Tokenize and check. Raises ValidationError, OverloadedError."""
+        """Tokenize and check. Raises ValidationError; OverloadedError when too many prompts wait."""
 
         def read() -> Prompt:
             return self.inputs.read(prompt, add_special_tokens=add_special_tokens)
@@ -91,11 +96,11 @@ class Preparation:
         sampling: SamplingParams | None,
         terms: RequestTerms,
         *,
-        chat: ChatOptions | None,
-        cache_salt: str | None,
-        add_special_tokens: bool,
+        chat: ChatOptions | None = None,
+        cache_salt: str | None = None,
+        add_special_tokens: bool = False,
     ) -> PreparedRequest:
-        """Render, tokenize and check. Raises ValidationError, OverloadedError."""
+        """The same for a conversation. Raises ValidationError also for a template of the request's, unless trusted."""
         options = self._checked_chat_options(chat)
         num_bytes = _num_message_bytes(messages)
         render = await self._counted(
@@ -103,14 +108,14 @@ class Preparation:
         )
         return await self._prepare(lambda: replace(render(), cache_salt=cache_salt), num_bytes, sampling, terms)
 
-    async def tokenize(self, prompt: PromptType, *, add_special_tokens: bool) -> list[int]:
-        """Token ids of any form of prompt."""
+    async def tokenize(self, prompt: PromptType, *, add_special_tokens: bool = True) -> list[int]:
+        """Token ids of any form of prompt, within the bounds of `prepare`."""
         return (await self._pool.run(lambda: self.inputs.read(prompt, add_special_tokens=add_special_tokens))).token_ids
 
     async def tokenize_chat(
-        self, messages: Sequence[ChatMessage], chat: ChatOptions | None, *, add_special_tokens: bool
+        self, messages: Sequence[ChatMessage], chat: ChatOptions | None = None, *, add_special_tokens: bool = False
     ) -> list[int]:
-        """Token ids of a conversation."""
+        """Token ids of a conversation, within the bounds of `prepare_chat`."""
         options = self._checked_chat_options(chat)
         render = await self._start_rendering(messages, options, add_special_tokens=add_special_tokens)
         return (await self._pool.run(render)).token_ids
@@ -137,7 +142,7 @@ class Preparation:
         return lambda: self.inputs.tokenize_rendered(chat, text, add_special_tokens=add_special_tokens)
 
     async def detokenize(self, token_ids: Sequence[int]) -> str:
-        """The text of these ids, special tokens included."""
+        """The text of these ids, special tokens included. Raises ValidationError for an engine without tokenizer."""
         tokenizer = self._tokenizer
         if tokenizer is None:
             raise ValidationError("the engine runs without a tokenizer (skip_tokenizer_init)", parameter="tokens")

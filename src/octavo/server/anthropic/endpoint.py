@@ -60,5 +60,5 @@ async def count_tokens(exchange: Exchange, service: Service) -> None:
     async with exchange.ends_with_client():
         talk = read_conversation(to_prompt(request), service)
         service.admission.check(num_requests=0, num_tokens=0)
-        ids = await service.engine.tokenize_chat(talk.messages, talk.options, add_special_tokens=False)
+        ids = await (await service.engine.preparation()).tokenize_chat(talk.messages, talk.options)
         await exchange.reply_json(TokenCount(input_tokens=len(ids)))

@@ -17,6 +17,7 @@ from octavo.config.load import load_config
 from octavo.engine.args import EngineArgs
 from octavo.engine.front.async_llm import AsyncLLM
 from octavo.engine.front.async_options import AsyncOptions
+from octavo.engine.input.preparation import RequestTerms
 from octavo.engine.input.prompts import ChatOptions
 from octavo.engine.output.processor import OUTPUT_FAULT
 from octavo.fault.state import EngineState
@@ -112,11 +113,13 @@ def test_a_token_the_tokenizer_fails_on_ends_its_request_and_no_other(folder, mo
 
 def test_a_conversation_is_prepared_by_the_models_template(folder):
     async def body(llm):
-        prepared = await llm.prepare_chat(MESSAGES, greedy(), request_id="chat", cache_salt="mine")
+        preparation = await llm.preparation()
+        terms = RequestTerms(request_id="chat")
+        prepared = await preparation.prepare_chat(MESSAGES, greedy(), terms, cache_salt="mine")
         assert prepared.prompt.text == "<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n"
         assert (prepared.request_id, prepared.sequences[0].cache_salt) == ("chat", "mine")
-        assert prepared.prompt.token_ids == await llm.tokenize_chat(MESSAGES)
-        assert await llm.detokenize(prepared.prompt.token_ids) == prepared.prompt.text
+        assert prepared.prompt.token_ids == await preparation.tokenize_chat(MESSAGES)
+        assert await preparation.detokenize(prepared.prompt.token_ids) == prepared.prompt.text
         assert len((await collect(llm.generate(prepared)))["outputs"][0]["ids"]) == 12
 
     with_engine(folder, body)
@@ -124,8 +127,9 @@ def test_a_conversation_is_prepared_by_the_models_template(folder):
 
 def test_special_tokens_are_added_as_asked(folder):
     async def body(llm):
-        plain = await llm.tokenize("a", add_special_tokens=False)
-        assert await llm.tokenize("a") == [llm.get_tokenizer().bos_token_id, *plain]
+        preparation = await llm.preparation()
+        plain = await preparation.tokenize("a", add_special_tokens=False)
+        assert await preparation.tokenize("a") == [llm.get_tokenizer().bos_token_id, *plain]
 
     with_engine(folder, body)
 
@@ -134,13 +138,18 @@ def test_a_template_of_the_request_is_refused_unless_trusted(folder):
     chat = ChatOptions(chat_template="{{ messages[0]['content'] }}!")
 
     async def refused(llm):
-        for attempt in (llm.prepare_chat(MESSAGES, request_id="a", chat=chat), llm.tokenize_chat(MESSAGES, chat)):
+        preparation = await llm.preparation()
+        for attempt in (
+            preparation.prepare_chat(MESSAGES, None, RequestTerms(request_id="a"), chat=chat),
+            preparation.tokenize_chat(MESSAGES, chat),
+        ):
             with pytest.raises(ValidationError, match="--trust-request-chat-template") as caught:
                 await attempt
             assert caught.value.parameter == "chat_template"
 
     async def trusted(llm):
-        prepared = await llm.prepare_chat(MESSAGES, request_id="a", chat=chat)
+        preparation = await llm.preparation()
+        prepared = await preparation.prepare_chat(MESSAGES, None, RequestTerms(request_id="a"), chat=chat)
         assert prepared.prompt.text == "hello!"
 
     with_engine(folder, refused)
@@ -160,7 +169,7 @@ def test_a_template_of_the_request_is_refused_unless_trusted(folder):
 def test_a_request_that_cannot_run_is_refused_before_the_engine_sees_it(folder, prompt, params, message):
     async def body(llm):
         with pytest.raises(ValidationError, match=message):
-            await llm.prepare(prompt, params, request_id="bad")
+            await (await llm.preparation()).prepare(prompt, params, RequestTerms(request_id="bad"))
         assert (llm.num_live_requests, llm.num_queued_requests, llm.num_queued_tokens) == (0, 0, 0)
 
     with_engine(folder, body)
@@ -238,7 +247,7 @@ def test_draining_lets_requests_finish_and_takes_no_more(folder):
         assert await llm.drain(20.0)
         assert (await task)["outputs"][0]["end"][0] == "length"
         with pytest.raises(EngineDeadError, match="draining"):
-            await llm.prepare("b", request_id="b")
+            await llm.preparation()
 
     with_engine(folder, body)
 

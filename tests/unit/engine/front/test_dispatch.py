@@ -47,7 +47,7 @@ async def test_a_draining_engine_finishes_and_takes_nothing_new():
     play.dispatcher.note(EngineEvent.DRAIN)
     with pytest.raises(EngineDeadError, match="draining"):
         play.open()
-    waiting = asyncio.create_task(play.dispatcher.wait_until_empty(5.0))
+    waiting = asyncio.create_task(play.dispatcher.streams.wait_until_empty(5.0))
     await asyncio.sleep(0)
     play.give(stream, "d", finish_reason="length")
     assert await waiting
@@ -57,7 +57,7 @@ async def test_a_draining_engine_finishes_and_takes_nothing_new():
 async def _drain_of_a_stuck_request():
     play = Harness()
     play.open()
-    return await play.dispatcher.wait_until_empty(0.01)
+    return await play.dispatcher.streams.wait_until_empty(0.01)
 
 
 @pytest.mark.parametrize(("kind", "error"), [("validation", ValidationError), ("capacity", CapacityError)])
