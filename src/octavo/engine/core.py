@@ -18,7 +18,7 @@ from octavo.base.clock import Clock
 from octavo.base.errors import EngineDeadError
 from octavo.base.log import get_logger
 from octavo.core.scheduler import Scheduler
-from octavo.engine.grammars import GrammarDesk
+from octavo.engine.grammars import GrammarService, NoGrammars
 from octavo.executor.interface import Executor
 from octavo.obs.step_meter import StepMeter
 from octavo.proto.failure import internal_failure
@@ -53,7 +53,7 @@ class EngineCore:
         max_steps_in_flight: int,
         on_step_done: Callable[[], None] | None = None,
         meter: StepMeter | None = None,
-        grammars: GrammarDesk | None = None,
+        grammars: GrammarService | None = None,
     ) -> None:
         """grammars: the desk that the scheduler asks; None: no request is constrained."""
         self._scheduler = scheduler
@@ -62,7 +62,7 @@ class EngineCore:
         self._max_steps_in_flight = max_steps_in_flight
         self._on_step_done = on_step_done
         self._meter = meter or StepMeter()
-        self._grammars = grammars
+        self._grammars: GrammarService = grammars or NoGrammars()
         self._in_flight: deque[StepInFlight] = deque()
         self.num_steps_done = 0
         """Steps whose results were taken, failed ones included."""
@@ -95,7 +95,7 @@ class EngineCore:
         deltas = self._scheduler.take_deltas(self._clock.now_s())
         if self._in_flight:
             deltas += self._collect()
-        elif not deltas and self._grammars is not None and not self._grammars.is_idle:
+        elif not deltas:
             self._grammars.wait(UNREADY_WAIT_S)
         return self._note_ends(deltas)
 
@@ -112,8 +112,7 @@ class EngineCore:
 
     def _note_ends(self, deltas: list[RequestDelta]) -> list[RequestDelta]:
         """Ended requests need their grammars no more."""
-        if self._grammars is not None and not self._grammars.is_idle:
-            self._grammars.let_go(delta.request_id for delta in deltas if delta.finish_reason is not None)
+        self._grammars.let_go(delta.request_id for delta in deltas if delta.finish_reason is not None)
         return deltas
 
     def _fill(self) -> None:
@@ -124,8 +123,7 @@ class EngineCore:
             self._meter.add_plan(self._clock.now_s() - started_s)
             if plan is None:
                 return
-            if plan.new and self._grammars is not None:
-                self._grammars.note_started(new.request_id for new in plan.new)
+            self._grammars.note_started(new.request_id for new in plan.new)
             future = self._executor.submit(plan)
             self._in_flight.append(StepInFlight(plan, future))
             if self._on_step_done is not None:
@@ -165,12 +163,11 @@ class EngineCore:
     @property
     def is_prepared_for_grammars(self) -> bool:
         """True: the first constrained request has nothing more to wait for than any other. From any thread."""
-        return self._grammars is None or self._grammars.is_prepared
+        return self._grammars.is_prepared
 
     def prepare_for_grammars(self) -> None:
         """Make what all grammars share. From any thread; others stand still for up to 2 s. Raises what that raises."""
-        if self._grammars is not None:
-            self._grammars.prepare()
+        self._grammars.prepare()
 
     @property
     def num_running(self) -> int:
@@ -196,6 +193,5 @@ class EngineCore:
         """Wait for what is in flight and release the executor. Calling again does nothing."""
         while self._in_flight:
             self._in_flight.popleft().future.exception()
-        if self._grammars is not None:
-            self._grammars.close()
+        self._grammars.close()
         self._executor.shutdown()

@@ -92,6 +92,39 @@ class _Order:
     """It counts towards `max_held`: its request has not started."""
 
 
+class GrammarService(Protocol):
+    """What the loop tells of requests, and asks. See GrammarDesk."""
+
+    def wait(self, timeout_s: float) -> None: ...
+    def note_started(self, request_ids: Iterable[str]) -> None: ...
+    def let_go(self, request_ids: Iterable[str]) -> None: ...
+    @property
+    def is_prepared(self) -> bool: ...
+    def prepare(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class NoGrammars:
+    """The service of an engine without grammars: nobody waits for one."""
+
+    is_prepared = True
+
+    def wait(self, timeout_s: float) -> None:
+        """There is nothing to wait for."""
+
+    def note_started(self, request_ids: Iterable[str]) -> None:
+        """None of them has one."""
+
+    def let_go(self, request_ids: Iterable[str]) -> None:
+        """None of them has one."""
+
+    def prepare(self) -> None:
+        """There is nothing to make."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 class GrammarDesk:
     """Where the scheduler asks whether a request's grammar is there, and the runner fetches it."""
 
@@ -166,7 +199,9 @@ class GrammarDesk:
             self._on_ready()
 
     def note_started(self, request_ids: Iterable[str]) -> None:
-        """These requests run: others may have their grammars made."""
+        """These requests run: others may have their grammars made. Costs nothing while no request has asked for one."""
+        if self.is_idle:
+            return
         for request_id in request_ids:
             order = self._orders.get(request_id)
             if order is not None and order.is_held:
@@ -174,7 +209,9 @@ class GrammarDesk:
                 self._num_held -= 1
 
     def let_go(self, request_ids: Iterable[str]) -> None:
-        """These requests have ended. Unknown ids are ignored."""
+        """These requests have ended. Unknown ids are ignored. Costs nothing while no request has asked for one."""
+        if self.is_idle:
+            return
         for request_id in request_ids:
             order = self._orders.pop(request_id, None)
             if order is None:
@@ -192,7 +229,9 @@ class GrammarDesk:
         return not self._orders
 
     def wait(self, timeout_s: float) -> None:
-        """Until a grammar came or failed since the last call, or the time is up."""
+        """Until a grammar came or failed since the last call, or the time is up. At once if nobody asked for one."""
+        if self.is_idle:
+            return
         self._has_news.wait(timeout_s)
         self._has_news.clear()
 

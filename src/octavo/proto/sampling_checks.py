@@ -62,9 +62,20 @@ class Checked(Protocol):
 
 def refuse(name: str, value: object, remedy: str) -> NoReturn:
     """Raise ValidationError naming the parameter, its value (shortened) and the remedy."""
+    raise ValidationError(f"{name}{_shown(value)}: {remedy}", parameter=name, value=value)
+
+
+def remedy_of(error: ValidationError) -> str:
+    """What `refuse` was told, or else all of the message: for who has another name for the value."""
+    message = str(error)
+    begin = f"{error.parameter}{_shown(error.value)}: "
+    return message.removeprefix(begin if message.startswith(begin) else f"{error.parameter}: ")
+
+
+def _shown(value: object) -> str:
     short = Repr()
     short.maxstring = short.maxother = short.maxlong = 60
-    raise ValidationError(f"{name}={short.repr(value)}: {remedy}", parameter=name, value=value)
+    return f"={short.repr(value)}"
 
 
 # ---- one value ------------------------------------------------------------------------------------------------------

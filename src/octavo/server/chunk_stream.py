@@ -5,7 +5,6 @@ Owns: the frame, the end of a stream, what happens when it fails on the way.   D
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import AsyncGenerator
 
 from octavo.server.api.usage import UsageMeter
@@ -28,14 +27,8 @@ async def send_chunks(
     chunks: AsyncGenerator[bytes, None],
 ) -> None:
     """Answer. Raises what happens before the first chunk; what happens later ends the stream with an error."""
-    writer = EventWriter(exchange)
-    try:
-        async with writer.kept_alive(settings.keep_alive_s), contextlib.aclosing(chunks):
-            async for chunk in chunks:
-                if chunk:
-                    await writer.write(chunk)
-    except Exception as error:
-        await writer.fail(error)
+    writer = EventWriter(exchange, lambda error: b"data: " + error.body() + b"\n\n" + DONE)
+    if not await writer.send(chunks, keep_alive_s=settings.keep_alive_s):
         return
     exchange.notes |= meter.notes()
     await exchange.finish_stream((frame.usage(meter.usage()) if settings.includes_usage else b"") + DONE)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 import msgspec
 
 from octavo.server.api.usage import Usage
 from octavo.server.cycle import ClientDisconnectedError
-from octavo.server.errors import as_api_error
+from octavo.server.errors import ApiError, as_api_error
 from octavo.server.exchange import Exchange
 
 DONE = b"data: [DONE]\n\n"
@@ -50,29 +50,52 @@ class ChunkFrame:
 class EventWriter:
     """Sends chunks; those that are made together go out together."""
 
-    def __init__(self, exchange: Exchange, *, keep_alive: bytes = b": keep-alive\n\n") -> None:
-        """keep_alive: what a stream that is silent for long gets."""
+    def __init__(
+        self,
+        exchange: Exchange,
+        last_words: Callable[[ApiError], bytes],
+        *,
+        keep_alive: bytes = b": keep-alive\n\n",
+    ) -> None:
+        """last_words: how a stream ends that fails. keep_alive: what a stream that is silent for long gets."""
         self._exchange = exchange
+        self._last_words = last_words
         self._keep_alive = keep_alive
         self._last_s = time.monotonic()
 
-    async def write(self, data: bytes) -> None:
+    async def send(self, chunks: AsyncGenerator[bytes, None], *, keep_alive_s: float) -> bool:
+        """All of them; the answer is not finished. False: it is, with an error, since one could not be made.
+
+        Raises what happens before the first chunk, which can still be answered, and ClientDisconnectedError.
+        keep_alive_s: how long the stream may be silent; 0: for ever.
+        """
+        try:
+            async with self._kept_alive(keep_alive_s), contextlib.aclosing(chunks):
+                async for chunk in chunks:
+                    if chunk:
+                        await self._write(chunk)
+        except Exception as error:
+            await self._fail(error)
+            return False
+        return True
+
+    async def _write(self, data: bytes) -> None:
         """Send; the first call starts the answer."""
         if self._exchange.status is None:
             await self._exchange.start_stream()
         self._last_s = time.monotonic()
         await self._exchange.write(data)
 
-    async def fail(self, error: Exception) -> None:
+    async def _fail(self, error: Exception) -> None:
         """End the stream with an error. One that has not started can still be answered: then `error` is raised."""
         if self._exchange.status is None or isinstance(error, ClientDisconnectedError):
             raise error
         failure = as_api_error(error, self._exchange.request_id)
         self._exchange.notes |= {"finish_reason": "error", "error": failure.code}
-        await self._exchange.finish_stream(b"data: " + failure.body() + b"\n\n" + DONE)
+        await self._exchange.finish_stream(self._last_words(failure))
 
     @contextlib.asynccontextmanager
-    async def kept_alive(self, interval_s: float) -> AsyncIterator[None]:
+    async def _kept_alive(self, interval_s: float) -> AsyncIterator[None]:
         """Inside, a stream that is silent for interval_s gets a sign of life; 0: never."""
         if not interval_s:
             yield
@@ -90,4 +113,4 @@ class EventWriter:
             if left_s > 0:
                 await asyncio.sleep(left_s)
             else:
-                await self.write(self._keep_alive)
+                await self._write(self._keep_alive)

@@ -15,6 +15,7 @@ from typing import Any
 
 from octavo.base.errors import ValidationError
 from octavo.config.answer_options import STRUCTURED_OUTPUTS_BACKENDS
+from octavo.proto.sampling_checks import remedy_of
 from octavo.proto.structured import StructuredOutputsParams
 from octavo.server.api.sampling_fields import ConstraintFields
 from octavo.server.errors import ApiError, invalid_value
@@ -106,17 +107,19 @@ def of_constraint(constraint: Constraint | None) -> Iterator[None]:
 
 
 @contextmanager
-def named(field: str) -> Iterator[None]:
-    """Inside, a ValidationError is one of this field of the request."""
+def named(field: str, path: str | None = None) -> Iterator[None]:
+    """Inside, a ValidationError is one of this field of the request. path: where in it; None: the field itself."""
     try:
         yield
     except ValidationError as error:
-        raise _of_field(error, field) from None
+        raise _of_field(error, field, path or field) from None
 
 
-def _of_field(error: ValidationError, field: str) -> ApiError:
+def _of_field(error: ValidationError, field: str, path: str) -> ApiError:
     message = str(error)
-    return invalid_value(message if message.startswith(field) else f"{field}: {message}", field)
+    if message.startswith(field):
+        return invalid_value(message, field)
+    return invalid_value(f"{path}: {remedy_of(error)}", field)
 
 
 def _from_structured_outputs(value: dict[str, Any] | None) -> Constraint | None:
@@ -160,7 +163,7 @@ def _from_response_format(value: Mapping[str, Any] | None) -> Constraint | None:
     else:
         known = "text, json_object, json_schema or structural_tag"
         raise _wrong_format(f".type={str(kind)[:40]!r}: must be {known}")
-    with named("response_format"):
+    with named("response_format", path):
         return Constraint(StructuredOutputsParams(**fields), "response_format", path)
 
 

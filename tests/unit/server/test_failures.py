@@ -14,6 +14,7 @@ from octavo.server.api.completion_types import CompletionRequest
 from octavo.server.api.logprobs import TokenNames
 from octavo.server.chat_stream import stream_chat
 from octavo.server.completion_stream import CompletionCall, stream_completion
+from octavo.server.cycle import ClientDisconnectedError
 from octavo.server.errors import ApiError, as_api_error
 from octavo.server.exchange import Exchange
 from octavo.server.responses.endpoint import answer_whole
@@ -67,6 +68,11 @@ def failing(kind, text=SECRET, size=1):
     return engine
 
 
+def service_of(engine):
+    names = SimpleNamespace(in_reasoning=True, in_reasoning_content=True)
+    return SimpleNamespace(engine=engine, config=CONFIG, now_s=lambda: 9, fingerprint="f", reasoning_names=names)
+
+
 def streamed(stream, engine):
     body = bytearray()
 
@@ -74,11 +80,7 @@ def streamed(stream, engine):
         body.extend(message.get("body", b""))
 
     exchange = Exchange({"method": "POST", "headers": []}, None, send, "/")
-    names = SimpleNamespace(in_reasoning=True, in_reasoning_content=True)
-    service = SimpleNamespace(
-        engine=engine, config=CONFIG, now_s=lambda: 9, fingerprint="f", reasoning_names=names, tracer=None
-    )
-    asyncio.run(stream(exchange, service))
+    asyncio.run(stream(exchange, service_of(engine)))
     return body.decode(), exchange.notes["error"]
 
 
@@ -118,8 +120,31 @@ def test_an_answer_at_once_has_a_status_for_each_kind(kind, status, code):
 
 
 def test_responses_that_are_not_streamed_tell_no_more():
-    service = SimpleNamespace(engine=failing("internal", size=1000), config=CONFIG, now_s=lambda: 9)
+    service = service_of(failing("internal", size=1000))
     exchange = Exchange({"method": "POST", "headers": []}, None, None, "/")
     with pytest.raises(ApiError) as failed:
         asyncio.run(answer_whole(exchange, service, ResponsesRequest(input="x"), make_turn(is_plain=True)))
     assert "path" not in json.loads(as_api_error(failed.value, "r").body())["error"]["message"]
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_what_fails_before_the_first_chunk_is_still_answered_with_a_status(stream):
+    with pytest.raises(ApiError) as failed:
+        streamed(stream, failing("request", "no token is left", size=1000))
+    assert failed.value.status == 422
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_a_client_that_is_gone_gets_no_last_words(stream):
+    num_sent = 0
+
+    async def send(message):
+        nonlocal num_sent
+        if message["type"] == "http.response.body":
+            num_sent += 1
+            raise ClientDisconnectedError
+
+    exchange = Exchange({"method": "POST", "headers": []}, None, send, "/")
+    with pytest.raises(ClientDisconnectedError):
+        asyncio.run(stream(exchange, service_of(failing("internal"))))
+    assert num_sent == 1

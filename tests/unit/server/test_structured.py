@@ -9,6 +9,7 @@ from octavo.server.structured import of_constraint, read_constraint
 
 SCHEMA = {"type": "object", "properties": {"b": {"type": "string"}, "a": {"type": "integer"}}}
 WRAPPED = {"type": "json_schema", "json_schema": {"name": "pair", "schema": SCHEMA, "strict": True}}
+LARGE = {"description": "x" * 200_000}
 
 
 def read(**fields):
@@ -80,6 +81,24 @@ def test_the_old_pattern_for_blanks_goes_with_the_old_schema():
 )
 def test_a_wrong_response_format_is_named(value):
     assert refusal(response_format=value).param == "response_format"
+
+
+@pytest.mark.parametrize(
+    ("fields", "begin"),
+    [
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": LARGE}}},
+            "response_format.json_schema.schema: has",
+        ),
+        ({"response_format": {"type": "structural_tag", **LARGE}}, "response_format: has"),
+        ({"guided_json": LARGE}, "guided_json: has"),
+        ({"structured_outputs": {"json": LARGE}}, "structured_outputs.json="),
+    ],
+)
+def test_a_constraint_that_is_too_large_is_called_by_its_own_name_alone(fields, begin):
+    error = refusal(**fields)
+    assert error.message.startswith(begin)
+    assert error.message.count("structured_outputs") == begin.count("structured_outputs")
 
 
 @pytest.mark.parametrize(

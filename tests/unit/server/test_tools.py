@@ -44,6 +44,24 @@ def test_bad_definitions_are_refused(tools):
     assert refusal(tools=tools, tool_choice="none").param == "tools"
 
 
+class Function(dict):
+    """A definition so deep that comparing it with another is work."""
+
+    def __eq__(self, other):
+        raise AssertionError("definitions are told apart by their names")
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize(
+    "choice", [None, tool("b"), {"type": "allowed_tools", "mode": "auto", "tools": [tool("a"), tool("b")]}]
+)
+def test_definitions_are_not_compared_with_each_other(choice):
+    tools = [{"type": "function", "function": Function(name=name)} for name in "abc"]
+    use = read(tools=tools, tool_choice=choice)
+    assert len(use.shown) == (2 if choice and "tools" in choice else 3)
+
+
 @pytest.mark.parametrize("choice", [None, "auto"])
 def test_the_model_chooses_where_nobody_else_does(choice):
     use = read(tools=[tool("a"), tool("b")], tool_choice=choice)

@@ -8,13 +8,12 @@ Invariant: the events folded are the answer without streaming.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import AsyncGenerator
 
 from octavo.server.anthropic.blocks import BlockWriter
 from octavo.server.anthropic.errors import describe
 from octavo.server.anthropic.events import MessageDelta, MessageStart, MessageStop, Ping, frame
 from octavo.server.anthropic.message import end_of, make_message, usage_of
-from octavo.server.cycle import ClientDisconnectedError
-from octavo.server.errors import as_api_error
 from octavo.server.exchange import Exchange
 from octavo.server.requests import StreamSettings
 from octavo.server.service import Service
@@ -27,23 +26,16 @@ PING = frame(Ping())
 async def stream_message(exchange: Exchange, service: Service, turn: Turn) -> None:
     """Answer. Raises what happens before the first event; what happens later ends the stream with an error."""
     settings = StreamSettings.of(turn.request, service)
-    writer, maker = EventWriter(exchange, keep_alive=PING), EventMaker(turn)
-    try:
-        async with (
-            writer.kept_alive(settings.keep_alive_s),
-            contextlib.aclosing(follow_turn(service, turn, interval=settings.interval)) as updates,
-        ):
+    maker = EventMaker(turn)
+
+    async def events() -> AsyncGenerator[bytes, None]:
+        async with contextlib.aclosing(follow_turn(service, turn, interval=settings.interval)) as updates:
             async for update in updates:
                 exchange.notes["finish_reason"] = update.finish_reason
-                events = maker.events(update)
-                if events:
-                    await writer.write(events)
-    except Exception as error:
-        if exchange.status is None or isinstance(error, ClientDisconnectedError):
-            raise
-        failure = as_api_error(error, exchange.request_id)
-        exchange.notes |= {"finish_reason": "error", "error": failure.code}
-        await exchange.finish_stream(frame(describe(failure, exchange.request_id)))
+                yield maker.events(update)
+
+    writer = EventWriter(exchange, lambda error: frame(describe(error, exchange.request_id)), keep_alive=PING)
+    if not await writer.send(events(), keep_alive_s=settings.keep_alive_s):
         return
     exchange.notes |= turn.meter.notes()
     await exchange.finish_stream(frame(MessageStop()))

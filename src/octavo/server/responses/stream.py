@@ -7,9 +7,9 @@ Invariant: the response in the last event is the answer without streaming. There
 from __future__ import annotations
 
 import contextlib
+from collections.abc import AsyncGenerator
 
-from octavo.server.cycle import ClientDisconnectedError
-from octavo.server.errors import as_api_error
+from octavo.server.errors import ApiError
 from octavo.server.exchange import Exchange
 from octavo.server.requests import StreamSettings
 from octavo.server.responses.answer import Answer
@@ -25,29 +25,23 @@ async def stream_response(exchange: Exchange, service: Service, request: Respons
     settings = StreamSettings.of(turn.request, service)
     events = EventBuffer()
     answer = Answer(request, turn, events.write, service.now_s())
-    writer = EventWriter(exchange)
-    try:
-        async with (
-            writer.kept_alive(settings.keep_alive_s),
-            contextlib.aclosing(follow_turn(service, turn, interval=settings.interval)) as updates,
-        ):
+
+    async def written() -> AsyncGenerator[bytes, None]:
+        async with contextlib.aclosing(follow_turn(service, turn, interval=settings.interval)) as updates:
             async for update in updates:
                 if not (events.is_begun or update.output.token_ids or update.finish_reason):
                     continue  # the prompt is being computed
                 _begin(answer, events)
                 answer.take(update)
-                written = events.take()
-                if written:
-                    await writer.write(written)
-    except Exception as error:
-        if exchange.status is None or isinstance(error, ClientDisconnectedError):
-            raise
-        failure = as_api_error(error, exchange.request_id)
-        exchange.notes |= {"finish_reason": "error", "error": failure.code}
+                yield events.take()
+
+    def last_words(error: ApiError) -> bytes:
         _begin(answer, events)
-        events.write(ErrorEvent(type="error", code=failure.code, message=failure.message, param=failure.param))
-        events.write(ResponseEvent(type="response.failed", response=answer.fail(failure)))
-        await exchange.finish_stream(events.take())
+        events.write(ErrorEvent(type="error", code=error.code, message=error.message, param=error.param))
+        events.write(ResponseEvent(type="response.failed", response=answer.fail(error)))
+        return events.take()
+
+    if not await EventWriter(exchange, last_words).send(written(), keep_alive_s=settings.keep_alive_s):
         return
     exchange.notes |= turn.meter.notes() | {"finish_reason": answer.finish_reason}
     response = answer.end(service.now_s())
