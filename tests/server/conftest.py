@@ -48,3 +48,28 @@ def taught(tmp_path_factory):
                '--structured-outputs-config={"disable_any_whitespace": true}')  # fmt: skip
     with LiveServer(folder, options, {}, tmp_path_factory.mktemp("server")) as running:
         yield running
+
+
+def _trained(path, tmp_path_factory):
+    options = ("--max-model-len=2048", "--kv-cache-memory-bytes=512M", "--served-model-name=m")
+    return LiveServer(path, options, {}, tmp_path_factory.mktemp("server"))
+
+
+@pytest.fixture(scope="module")
+def qwen(qwen_path, tmp_path_factory):
+    """A server of a model that was trained for tools, and whose template shows them."""
+    with _trained(qwen_path, tmp_path_factory) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def smollm2(smollm2_path, tmp_path_factory):
+    """A server of a smaller model, whose template shows no tools."""
+    with _trained(smollm2_path, tmp_path_factory) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=["qwen", pytest.param("smollm2", marks=pytest.mark.needs_smollm2)])
+def trained(request):
+    """Servers of models that were trained, one after the other."""
+    return request.getfixturevalue(request.param)

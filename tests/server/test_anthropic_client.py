@@ -1,28 +1,12 @@
 """The Messages API through the official client's helpers, on models that were trained for schemas and tools."""
 
 import json
-from typing import Literal
 
 import pytest
-from fakes.live_server import LiveServer
+from fakes.official_clients import GetWeather, Pet, anthropic_client
 
 anthropic = pytest.importorskip("anthropic", reason="the client is a development extra")
-pydantic = pytest.importorskip("pydantic", reason="comes with the client")
 pytestmark = pytest.mark.slow
-
-
-class Pet(pydantic.BaseModel):
-    name: str
-    kind: Literal["cat", "dog"]
-    age: int
-
-
-class GetWeather(pydantic.BaseModel):
-    """The weather of a city."""
-
-    city: str
-    unit: Literal["celsius", "fahrenheit"]
-
 
 TOOL = {
     "name": "GetWeather",
@@ -33,15 +17,15 @@ NAMED = {"type": "tool", "name": "GetWeather"}
 ABOUT_PARIS = {"role": "user", "content": "What is the weather in Paris, in celsius? Use the tool."}
 
 
-@pytest.fixture(scope="module", params=["qwen_path", pytest.param("smollm2_path", marks=pytest.mark.needs_smollm2)])
-def client(request, tmp_path_factory):
-    options = ("--max-model-len=2048", "--kv-cache-memory-bytes=512M", "--served-model-name=m")
-    path = request.getfixturevalue(request.param)
-    with (
-        LiveServer(path, options, {}, tmp_path_factory.mktemp("server")) as server,
-        anthropic.Anthropic(base_url=f"http://127.0.0.1:{server.port}", api_key="EMPTY", max_retries=0) as made,
-    ):
-        made.is_qwen = request.param == "qwen_path"
+@pytest.fixture(scope="module")
+def client(trained):
+    with anthropic_client(trained) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def qwen_client(qwen):
+    with anthropic_client(qwen) as made:
         yield made
 
 
@@ -109,17 +93,15 @@ def _essence(block):
     return block.type, getattr(block, "text", None), getattr(block, "input", None)
 
 
-def test_results_of_calls_are_used_over_several_turns(client):
-    if not client.is_qwen:
-        pytest.skip("the smaller model does not use results")
+def test_results_of_calls_are_used_over_several_turns(qwen_client):
     messages = [ABOUT_PARIS]
     for city, degrees in (("Paris", 21), ("Rome", 30)):
-        answer = client.messages.create(**fields(*messages, tools=[TOOL], tool_choice=NAMED))
+        answer = qwen_client.messages.create(**fields(*messages, tools=[TOOL], tool_choice=NAMED))
         (call,) = answer.content
         assert city in call.input["city"]
         result = {"type": "tool_result", "tool_use_id": call.id, "content": json.dumps({"degrees": degrees})}
         messages += [answer.to_param(), {"role": "user", "content": [result]}]
-        said = client.messages.create(**fields(*messages, tools=[TOOL], tool_choice={"type": "none"}))
+        said = qwen_client.messages.create(**fields(*messages, tools=[TOOL], tool_choice={"type": "none"}))
         assert str(degrees) in said.content[0].text
         messages += [said.to_param(), {"role": "user", "content": "And in Rome?"}]
 

@@ -7,6 +7,7 @@ import jsonschema
 import pytest
 from fakes.live_server import LiveServer
 from fakes.message_events import add_up, kinds, read_events, without_ids
+from fakes.official_clients import anthropic_client
 
 anthropic = pytest.importorskip("anthropic", reason="the client is a development extra")
 
@@ -60,15 +61,9 @@ def guarded(tiny_folder, tmp_path_factory):
         yield running
 
 
-def client_of(server, key=KEY, **options):
-    return anthropic.Anthropic(
-        base_url=f"http://127.0.0.1:{server.port}", api_key=key, max_retries=0, timeout=30, **options
-    )
-
-
 @pytest.fixture(scope="module")
 def client(taught):
-    with client_of(taught) as made:
+    with anthropic_client(taught, KEY) as made:
         yield made
 
 
@@ -243,9 +238,9 @@ def test_the_clients_classes_of_errors(client, plain, guarded):
     with pytest.raises(anthropic.NotFoundError):
         client.messages.create(**asked | {"model": "none"})
     asked["model"] = "tiny"
-    with client_of(guarded, "wrong") as stranger, pytest.raises(anthropic.AuthenticationError):
+    with anthropic_client(guarded, "wrong") as stranger, pytest.raises(anthropic.AuthenticationError):
         stranger.messages.create(**asked)
-    with client_of(guarded) as friend:
+    with anthropic_client(guarded, KEY) as friend:
         with pytest.raises(anthropic.APIStatusError) as large:
             friend.messages.create(**asked | {"messages": [{"role": "user", "content": "x" * 4000}]})
         assert (large.value.status_code, large.value.body["error"]["type"]) == (413, "request_too_large")

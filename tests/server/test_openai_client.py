@@ -1,6 +1,7 @@
 """The official client, unchanged."""
 
 import pytest
+from fakes.official_clients import openai_client
 
 openai = pytest.importorskip("openai", reason="the client is a development extra")
 MESSAGES = [{"role": "user", "content": "hello"}]
@@ -8,7 +9,7 @@ MESSAGES = [{"role": "user", "content": "hello"}]
 
 @pytest.fixture(scope="module")
 def client(server):
-    with openai.OpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="EMPTY", max_retries=0) as made:
+    with openai_client(server) as made:
         yield made
 
 

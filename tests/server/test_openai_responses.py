@@ -1,28 +1,12 @@
 """The Responses API through the official client's helpers, on models that were trained for schemas and tools."""
 
 import json
-from typing import Literal
 
 import pytest
-from fakes.live_server import LiveServer
+from fakes.official_clients import GetWeather, Pet, openai_client
 
-openai = pytest.importorskip("openai", reason="the client is a development extra")
-pydantic = pytest.importorskip("pydantic", reason="comes with the client")
+pytest.importorskip("openai", reason="the client is a development extra")
 pytestmark = pytest.mark.slow
-
-
-class Pet(pydantic.BaseModel):
-    name: str
-    kind: Literal["cat", "dog"]
-    age: int
-
-
-class GetWeather(pydantic.BaseModel):
-    """The weather of a city."""
-
-    city: str
-    unit: Literal["celsius", "fahrenheit"]
-
 
 TOOLS = [
     {
@@ -38,14 +22,9 @@ ABOUT_TOM = "Tom is a cat, three years old. Answer with JSON: name, kind, age."
 ABOUT_PARIS = "What is the weather in Paris, in celsius? Use the tool."
 
 
-@pytest.fixture(scope="module", params=["qwen_path", pytest.param("smollm2_path", marks=pytest.mark.needs_smollm2)])
-def client(request, tmp_path_factory):
-    options = ("--max-model-len=2048", "--kv-cache-memory-bytes=512M", "--served-model-name=m")
-    path = request.getfixturevalue(request.param)
-    with (
-        LiveServer(path, options, {}, tmp_path_factory.mktemp("server")) as server,
-        openai.OpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="EMPTY", max_retries=0) as made,
-    ):
+@pytest.fixture(scope="module")
+def client(trained):
+    with openai_client(trained) as made:
         yield made
 
 
@@ -84,7 +63,7 @@ def test_a_call_is_streamed_as_it_is_answered(client, choice):
 
 
 def test_results_of_calls_are_used_over_several_turns(client, request):
-    is_taught = request.node.callspec.params["client"] == "qwen_path"  # SmolLM2's template shows no tools
+    is_taught = request.node.callspec.params["trained"] == "qwen"  # SmolLM2's template shows no tools
     history = [{"role": "user", "content": ABOUT_PARIS}]
     for city, degrees in (("Paris", 21), ("Rome", 30)):
         called = client.responses.create(**fields(history, tools=TOOLS, tool_choice=NAMED))

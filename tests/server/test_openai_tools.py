@@ -1,34 +1,12 @@
 """The official client's helpers for schemas and tools, on models that were trained for them."""
 
 import json
-from typing import Literal
 
 import pytest
-from fakes.live_server import LiveServer
+from fakes.official_clients import GetTime, GetWeather, Pet, openai_client
 
 openai = pytest.importorskip("openai", reason="the client is a development extra")
-pydantic = pytest.importorskip("pydantic", reason="comes with the client")
 pytestmark = pytest.mark.slow
-
-
-class Pet(pydantic.BaseModel):
-    name: str
-    kind: Literal["cat", "dog"]
-    age: int
-
-
-class GetWeather(pydantic.BaseModel):
-    """The weather of a city."""
-
-    city: str
-    unit: Literal["celsius", "fahrenheit"]
-
-
-class GetTime(pydantic.BaseModel):
-    """The time in a city."""
-
-    city: str
-
 
 TOOLS = [openai.pydantic_function_tool(GetWeather), openai.pydantic_function_tool(GetTime)]
 NAMED = {"type": "function", "function": {"name": "GetWeather"}}
@@ -36,30 +14,16 @@ ABOUT_TOM = [{"role": "user", "content": "Tom is a cat, three years old. Answer 
 ABOUT_PARIS = [{"role": "user", "content": "What is the weather in Paris, in celsius? Use the tool."}]
 
 
-def served(path, tmp_path_factory):
-    options = ("--max-model-len=2048", "--kv-cache-memory-bytes=512M", "--served-model-name=m")
-    return LiveServer(path, options, {}, tmp_path_factory.mktemp("server"))
-
-
-def client_of(server):
-    return openai.OpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="EMPTY", max_retries=0)
+@pytest.fixture(scope="module")
+def client(trained):
+    with openai_client(trained) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
-def qwen(qwen_path, tmp_path_factory):
-    with served(qwen_path, tmp_path_factory) as server, client_of(server) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def smollm2(smollm2_path, tmp_path_factory):
-    with served(smollm2_path, tmp_path_factory) as server, client_of(server) as client:
-        yield client
-
-
-@pytest.fixture(params=["qwen", pytest.param("smollm2", marks=pytest.mark.needs_smollm2)])
-def client(request):
-    return request.getfixturevalue(request.param)
+def qwen_client(qwen):
+    with openai_client(qwen) as made:
+        yield made
 
 
 def fields(messages, **others):
@@ -104,42 +68,42 @@ def test_a_call_is_streamed_as_it_is_answered(client, choice, reason):
     assert (whole.finish_reason, streamed.finish_reason) == (reason, reason)
 
 
-def test_results_of_calls_are_used_over_several_turns(qwen):
+def test_results_of_calls_are_used_over_several_turns(qwen_client):
     messages = list(ABOUT_PARIS)
     for city, degrees in (("Paris", 21), ("Rome", 30)):
         asked = fields(messages, tools=TOOLS, tool_choice=NAMED)
-        message = qwen.chat.completions.create(**asked).choices[0].message
+        message = qwen_client.chat.completions.create(**asked).choices[0].message
         (call,) = message.tool_calls
         assert city in json.loads(call.function.arguments)["city"]
         result = {"role": "tool", "tool_call_id": call.id, "content": json.dumps({"degrees": degrees})}
         messages += [message.model_dump(exclude_none=True), result]
-        answer = qwen.chat.completions.create(**fields(messages, tools=TOOLS, tool_choice="none"))
+        answer = qwen_client.chat.completions.create(**fields(messages, tools=TOOLS, tool_choice="none"))
         text = answer.choices[0].message.content
         assert str(degrees) in text
         messages += [{"role": "assistant", "content": text}, {"role": "user", "content": "And in Rome?"}]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_call_of_the_models_choice_is_strict_once_begun(qwen, stream):
+def test_a_call_of_the_models_choice_is_strict_once_begun(qwen_client, stream):
     # This small model seldom marks its calls by itself: the token that begins them is made likely.
-    (begin,) = qwen.post(
-        "http://127.0.0.1:" + str(qwen.base_url.port) + "/tokenize",
+    (begin,) = qwen_client.post(
+        "http://127.0.0.1:" + str(qwen_client.base_url.port) + "/tokenize",
         body={"prompt": "<tool_call>"},
         cast_to=object,
     )["tokens"]
     asked = fields(ABOUT_PARIS, tools=TOOLS, parallel_tool_calls=False, logit_bias={str(begin): 30})
     if stream:
-        with qwen.chat.completions.stream(**asked) as chunks:
+        with qwen_client.chat.completions.stream(**asked) as chunks:
             choice = chunks.get_final_completion().choices[0]
     else:
-        choice = qwen.chat.completions.create(**asked).choices[0]
+        choice = qwen_client.chat.completions.create(**asked).choices[0]
     (call,) = choice.message.tool_calls
     assert choice.finish_reason == "tool_calls"
     assert GetWeather.model_validate_json(call.function.arguments).city == "Paris"
 
 
-def test_the_model_may_answer_in_words_where_it_may_call(qwen):
+def test_the_model_may_answer_in_words_where_it_may_call(qwen_client):
     asked = fields([{"role": "user", "content": "Say hello."}], tools=TOOLS, max_tokens=20)
-    choice = qwen.chat.completions.create(**asked).choices[0]
+    choice = qwen_client.chat.completions.create(**asked).choices[0]
     assert choice.message.content
     assert choice.message.tool_calls is None

@@ -6,6 +6,7 @@ from typing import Literal
 
 import jsonschema
 import pytest
+from fakes.official_clients import openai_client
 from fakes.response_events import final_response, read_events, without_random
 
 openai = pytest.importorskip("openai", reason="the client is a development extra")
@@ -49,19 +50,15 @@ def no_blanks(taught):
     return {"logit_bias": {str(token_id): -100 for token_id in ids}}
 
 
-def client_of(server):
-    return openai.OpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="EMPTY", max_retries=0)
-
-
 @pytest.fixture(scope="module")
 def client(server):
-    with client_of(server) as made:
+    with openai_client(server) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def taught_client(taught):
-    with client_of(taught) as made:
+    with openai_client(taught) as made:
         yield made
 
 
