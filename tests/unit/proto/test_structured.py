@@ -9,7 +9,13 @@ import pytest
 
 from octavo.base.errors import ValidationError
 from octavo.proto.sampling import SamplingParams
-from octavo.proto.structured import MAX_GRAMMAR_BYTES, GrammarSpec, StructuredOutputsParams
+from octavo.proto.structured import (
+    MAX_GRAMMAR_BYTES,
+    MAX_PREPARED_CHARS,
+    GrammarSpec,
+    PreparedGrammar,
+    StructuredOutputsParams,
+)
 
 SCHEMA = {"type": "object", "properties": {"b": {"type": "integer"}, "a": {}}}
 
@@ -89,3 +95,11 @@ def test_a_budget_of_minus_one_is_none() -> None:
 def test_sampling_params_refuse_a_constraint_of_another_type() -> None:
     with pytest.raises(ValidationError, match="mapping of its fields"):
         SamplingParams(structured_outputs="json")  # type: ignore[arg-type]
+
+
+def test_a_prepared_grammar_has_a_limit_on_the_wire():
+    longest = PreparedGrammar(text="x" * MAX_PREPARED_CHARS, num_bytes=1)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(longest), type=PreparedGrammar) == longest
+    data = msgspec.msgpack.encode(PreparedGrammar(text=longest.text + "x", num_bytes=1))
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.msgpack.decode(data, type=PreparedGrammar)

@@ -14,6 +14,7 @@ import sys
 import msgspec
 
 from octavo.base.errors import OctavoError, ValidationError
+from octavo.base.memory import return_freed_memory
 from octavo.config.schema import EngineConfig
 from octavo.engine.grammar_check.messages import Admitted, CheckJob, Ready, Refused, StartChecks, Unusable
 from octavo.engine.grammars import LazyBackend
@@ -22,8 +23,8 @@ from octavo.engine.helper.frames import frame, receive
 from octavo.engine.input.front_parts import make_grammar_backend, read_vocabulary
 from octavo.proto.structured import GrammarSpec
 
-CPU_S_PER_JOB = 3
-"""Ten times what the limits of grammars allow (grammar/limits.py)."""
+CPU_S_PER_JOB = 1
+"""Whole seconds, and up to one more: three times what the limits of grammars allow (grammar/limits.py)."""
 MEMORY_BYTES = 512 << 20
 """Address space beyond what the process has when it starts."""
 NICENESS = 5
@@ -69,6 +70,7 @@ def main(fd: int) -> None:
         except OctavoError as error:
             end.sendall(frame(Unusable(message=str(error))))
             return
+        return_freed_memory()
         os.nice(NICENESS)
         confine(memory_bytes=MEMORY_BYTES)
         end.sendall(frame(Ready()))

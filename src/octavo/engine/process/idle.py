@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from octavo.base.errors import OctavoError
 from octavo.base.log import get_logger
+from octavo.base.memory import return_freed_memory
 
 logger = get_logger(__name__)
 
@@ -46,6 +47,7 @@ def _prepare(core: GrammarCore, idle_s: float) -> None:
         time.sleep(idle_s)
     try:
         core.prepare_for_grammars()
+        return_freed_memory()  # 30 to 130 MB: reading a tokenizer takes more than keeping it
     except OctavoError as error:
         logger.debug("grammars cannot be followed: %s", error)  # who asks for one is told
     except Exception:

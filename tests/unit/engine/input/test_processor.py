@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 from fakes.byte_tokenizer import EOS, ByteTokenizer
+from fakes.toy_grammar import ToyGrammars, prepared
 
-from octavo.base.errors import ValidationError
+from octavo.base.errors import InvariantError, ValidationError
 from octavo.engine.input.defaults import EndTokens
 from octavo.engine.input.processor import InputProcessor, ModelDefaults
 from octavo.engine.input.prompts import Prompt
@@ -14,12 +15,13 @@ from octavo.proto.sampling import SamplingParams
 PROMPT = Prompt(token_ids=[1, 2, 3], text="abc", cache_salt="salt")
 
 
-def make(sampling=None, **limits):
+def make(sampling=None, prepare_grammar=None, **limits):
     return InputProcessor(
         ByteTokenizer(),
         RequestLimits(**({"vocab_size": 258, "max_model_len": 32, "max_logprobs": 20} | limits)),
         ModelDefaults(sampling=sampling or SamplingParams(), end_tokens=EndTokens(eos=(EOS,), stop=(9,))),
         engine_seed=5,
+        prepare_grammar=prepare_grammar,
     )
 
 
@@ -55,6 +57,29 @@ def test_n_is_fanned_out_with_a_seed_each_and_prompt_logprobs_once():
     assert [s.sampling.n for s in request.sequences] == [1, 1, 1]
     assert [s.sampling.prompt_logprobs for s in request.sequences] == [2, None, None]
     assert [s.sampling.reads_prefix_cache for s in request.sequences] == [False, True, True]
+
+
+def test_an_engine_is_told_what_a_constraint_became_and_not_what_it_was():
+    params = SamplingParams(structured_outputs={"regex": "5 6"}, n=2)
+    request = prepare(make(prepare_grammar=ToyGrammars().prepare), params)
+    for sequence in request.sequences:
+        assert sequence.sampling.structured_outputs is None
+        assert sequence.sampling.prepared_grammar == prepared(params.structured_outputs.spec)
+        assert sequence.sampling.is_constrained
+    assert request.sampling == params
+
+
+def test_a_grammar_that_was_prepared_elsewhere_is_taken():
+    params = SamplingParams(structured_outputs={"regex": "5 6"})
+    grammar = prepared(make().constraint_of(params))
+    request = prepare(make(), params, grammar=grammar)
+    assert request.sequences[0].sampling.prepared_grammar is grammar
+    assert make().constraint_of(SamplingParams()) is None
+
+
+def test_a_constraint_that_nobody_prepared_is_no_free_text():
+    with pytest.raises(InvariantError):
+        prepare(make(), SamplingParams(structured_outputs={"regex": "5 6"}))
 
 
 def test_bad_words_are_tokenized_with_and_without_a_space_before_them():
