@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from fakes.hash_model import HashModel, LoneRun, lone_run
 from fakes.step_driver import StepDriver
 
@@ -14,7 +15,9 @@ from octavo.core.kv.manager import KvManager
 from octavo.core.policy import FcfsPolicy, ReadinessCheck, SchedulingPolicy, always_ready
 from octavo.core.scheduler import Scheduler
 from octavo.proto.kv import KvGroup
+from octavo.proto.output import RequestDelta
 from octavo.proto.request import NewRequest
+from octavo.proto.result import StepResult
 from octavo.proto.sampling import SamplingParams
 
 FULL = (KvGroup(kind="full", layers=(0,)),)
@@ -109,3 +112,17 @@ def make_world(
     model = HashModel(groups, block_size=block_size, salt_of=salts.get)
     driver = StepDriver(scheduler, model, scheduler_limits)
     return World(groups, block_size, num_blocks, scheduler_limits, kv, scheduler, model, driver, salts)
+
+
+def end_of(world: World, request_id: str = "r") -> RequestDelta:
+    """Its last delta."""
+    end = world.driver.outcomes[request_id].end
+    assert end is not None
+    return end
+
+
+def next_result(world: World, **changes: Any) -> StepResult:
+    """Plan and execute a step; its result, changed."""
+    plan = world.scheduler.schedule(0.0)
+    assert plan is not None
+    return msgspec.structs.replace(world.model.execute(plan), **changes)
