@@ -26,7 +26,7 @@ async def serve(exchange: Exchange, service: Service) -> None:
     model = service.choose_model(request.model)
     request_id = exchange.choose_request_id(request.request_id)
     async with exchange.ends_with_client(), service.counted():
-        turn = await prepare_turn(request, service, request_id=request_id, model=model)
+        turn = await prepare_turn(request, service, request_id=request_id, model=model, asker=exchange.asker)
         note_request(exchange, service, [turn.prepared])
         if request.stream:
             await stream_chat(exchange, service, turn)

@@ -5,15 +5,18 @@ Owns: variables and template of a request, what excludes what.   Does not own: m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from octavo.engine.input.prompts import ChatOptions
 from octavo.server.api.chat_types import ChatFields
 from octavo.server.errors import ApiError, invalid_value
-from octavo.server.messages import read_messages
+from octavo.server.messages import read_messages, without_developers
 from octavo.server.service import Service
 from octavo.server.tools import ToolUse, read_tools
+
+T = TypeVar("T")
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _RESERVED = frozenset(
@@ -35,11 +38,22 @@ class Conversation:
         return self.messages[-1]["content"] if self.options.continue_final_message else ""
 
 
+async def read_apart(request: ChatFields, service: Service, read: Callable[[], T]) -> T:
+    """What `read` makes of a request; on another thread where tools or calls make that long. Raises what it raises."""
+    if not request.tools and not any(message.get("tool_calls") for message in request.messages):
+        return read()
+    service.admission.check(num_requests=0, num_tokens=0)
+    return await (await service.engine.preparation()).run(read)
+
+
 def read_conversation(request: ChatFields, service: Service) -> Conversation:
     """Messages, tools and how to render them. Raises ApiError."""
     config = service.config
-    messages = read_messages(request.messages, config.max_messages)
     tools = read_tools(request, service.tool_limits)
+    messages = read_messages(request.messages, config.max_messages)
+    used = request.chat_template or service.chat_templates[bool(tools.shown)]
+    if "developer" not in used:
+        messages = without_developers(messages)
     for name in ("mm_processor_kwargs", "media_io_kwargs"):
         if getattr(request, name):
             raise ApiError(400, "unsupported_feature", f"{name}: this model reads text only", param=name)

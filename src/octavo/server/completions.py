@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from octavo.engine.grammar_check.turns import Asker
 from octavo.engine.input.preparation import RequestTerms
 from octavo.engine.input.processor import PreparedRequest
 from octavo.outputs import CompletionOutput, PositionLogprobs, RequestOutput
@@ -45,7 +46,7 @@ async def serve(exchange: Exchange, service: Service) -> None:
     model = service.choose_model(request.model)
     request_id = exchange.choose_request_id(request.request_id)
     async with exchange.ends_with_client(), service.counted():
-        call = await _prepare(request, service, request_id, model)
+        call = await _prepare(request, service, request_id, model, exchange.asker)
         note_request(exchange, service, call.prepared)
         if request.stream:
             await stream_completion(exchange, service, call)
@@ -56,7 +57,9 @@ async def serve(exchange: Exchange, service: Service) -> None:
 # ---- before ---------------------------------------------------------------------------------------------------------
 
 
-async def _prepare(request: CompletionRequest, service: Service, request_id: str, model: str) -> CompletionCall:
+async def _prepare(
+    request: CompletionRequest, service: Service, request_id: str, model: str, asker: Asker
+) -> CompletionCall:
     prompts = list_prompts(request.prompt, service.config.max_prompts)
     check_common(request, service.sampling_limits, num_prompts=len(prompts))
     check_logprobs(request.logprobs, "logprobs", service.sampling_limits)
@@ -100,6 +103,7 @@ async def _prepare(request: CompletionRequest, service: Service, request_id: str
                 priority=request.priority or 0,
                 deadline_s=service.deadline_s,
                 is_strict=is_strict(request.max_tokens, service),
+                asker=asker,
             )
             salted = as_prompt(prompts[index], request.cache_salt)
             prepared.append(await preparation.prepare(salted, params, terms, add_special_tokens=adds_special))

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from octavo.engine.grammar_check.turns import Asker
 from octavo.server.cycle import ClientDisconnectedError, Message, Scope
 from octavo.server.errors import ApiError, invalid_value, write_openai_error
 
@@ -54,6 +55,12 @@ class Exchange:
     def method(self) -> str:
         method: str = self.scope["method"]
         return method
+
+    @property
+    def asker(self) -> Asker:
+        """Who asks, among those who wait for their turn."""
+        host, port = self.scope.get("client") or ("", "")
+        return str(host), str(port)
 
     def header(self, name: bytes) -> str | None:
         """The first header of that name (lower case)."""

@@ -10,6 +10,7 @@ Names errors after messages[i].
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from octavo.server.errors import invalid_value, shown
@@ -29,6 +30,22 @@ def read_messages(messages: list[dict[str, Any]], max_messages: int) -> list[dic
         where = f"messages[{max_messages}]"
         raise invalid_value(f"{where}: {len(messages)} messages, at most {max_messages} are taken", "messages")
     return [_read_message(message, f"messages[{index}]") for index, message in enumerate(messages)]
+
+
+def without_developers(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same for a template that does not know developers: as the system, and with it where they follow it.
+
+    Few templates take two messages of the system in a row, and some leave out roles that they do not know.
+    """
+    made: list[dict[str, Any]] = []
+    for message in messages:
+        if message["role"] != "developer":
+            made.append(message)
+        elif made and made[-1]["role"] == "system":
+            made[-1] = {**made[-1], "content": f"{made[-1]['content']}\n\n{message['content']}"}
+        else:
+            made.append({**message, "role": "system"})
+    return made
 
 
 def _read_message(message: dict[str, Any], where: str) -> dict[str, Any]:

@@ -59,7 +59,9 @@ class Service:
             max_bytes=answers.max_tool_bytes,
             excludes_unused=config.exclude_tools_when_tool_choice_none,
         )
-        self.formats = OutputFormats.choose(answers, *engine.model.chat_templates)
+        self.chat_templates = engine.model.chat_templates
+        """(for conversations, for those with tools)."""
+        self.formats = OutputFormats.choose(answers, *self.chat_templates)
         self.constrains_reasoning = answers.structured_outputs_config.get("enable_in_reasoning") is True
         self.reasoning_names = ReasoningNames.of(answers.reasoning_field)
         self.model_names = engine.config.model.served_model_names

@@ -8,7 +8,7 @@ import msgspec
 
 from octavo.server.admission import CHARS_PER_TOKEN
 from octavo.server.api.chat_types import ChatFields
-from octavo.server.chat_conversation import read_conversation
+from octavo.server.chat_conversation import read_apart, read_conversation
 from octavo.server.errors import ApiError, invalid_value
 from octavo.server.exchange import Exchange
 from octavo.server.requests import read_request
@@ -59,7 +59,7 @@ async def tokenize(exchange: Exchange, service: Service) -> None:
             adds_special = request.add_special_tokens is not False
             ids = await preparation.tokenize(request.prompt, add_special_tokens=adds_special)
         else:
-            talk = read_conversation(request, service)
+            talk = await read_apart(request, service, lambda: read_conversation(request, service))
             service.admission.check(num_requests=0, num_tokens=0)
             adds_special = bool(request.add_special_tokens)
             ids = await preparation.tokenize_chat(talk.messages, talk.options, add_special_tokens=adds_special)

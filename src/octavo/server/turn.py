@@ -14,6 +14,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 
+from octavo.engine.grammar_check.turns import Asker
 from octavo.engine.input.preparation import RequestTerms
 from octavo.engine.input.processor import PreparedRequest
 from octavo.outputs import CompletionOutput, RequestOutput
@@ -24,7 +25,7 @@ from octavo.server.api.chat_types import ChatCompletionRequest
 from octavo.server.api.logprobs import TokenNames
 from octavo.server.api.params import build_sampling, check_common, check_logprobs
 from octavo.server.api.usage import UsageMeter
-from octavo.server.chat_conversation import Conversation, read_conversation
+from octavo.server.chat_conversation import Conversation, read_apart, read_conversation
 from octavo.server.errors import invalid_value
 from octavo.server.intervals import ChunkGate
 from octavo.server.requests import as_prompt, cut, is_strict, truncation
@@ -83,7 +84,13 @@ class TurnUpdate:
 
 
 async def prepare_turn(
-    request: ChatCompletionRequest, service: Service, *, request_id: str, model: str, cuts_max_tokens: bool = False
+    request: ChatCompletionRequest,
+    service: Service,
+    *,
+    request_id: str,
+    model: str,
+    asker: Asker,
+    cuts_max_tokens: bool = False,
 ) -> Turn:
     """Check, render, tokenize. Raises ApiError, and what the engine raises.
 
@@ -93,11 +100,23 @@ async def prepare_turn(
     check_common(request, limits, num_prompts=1)
     num_logprobs = _num_logprobs(request)
     check_logprobs(num_logprobs, "top_logprobs", limits)
-    talk = read_conversation(request, service)
-    plan = service.formats.plan(talk.tools, read_constraint(request))
+
+    def read() -> tuple[Conversation, OutputPlan]:
+        talk = read_conversation(request, service)
+        return talk, service.formats.plan(talk.tools, read_constraint(request))
+
+    talk, plan = await read_apart(request, service, read)
     if request.thinking_token_budget not in (None, -1) and plan.reasoning is None:
         raise invalid_value("thinking_token_budget: this model does not reason", "thinking_token_budget")
-    prepared = await _prepare(request, service, request_id, talk, plan, num_logprobs, cuts_max_tokens=cuts_max_tokens)
+    max_tokens = request.max_tokens if request.max_completion_tokens is None else request.max_completion_tokens
+    terms = RequestTerms(
+        request_id=request_id,
+        priority=request.priority or 0,
+        deadline_s=service.deadline_s,
+        is_strict=not cuts_max_tokens and is_strict(max_tokens, service),
+        asker=asker,
+    )
+    prepared = await _prepare(request, service, terms, talk, plan, num_logprobs)
     state = await _find_state(service, prepared, plan)
     reasoning, tokenizer = plan.reasoning, service.engine.model.tokenizer
     make_counter = None
@@ -149,12 +168,10 @@ def _num_logprobs(request: ChatCompletionRequest) -> int | None:
 async def _prepare(
     request: ChatCompletionRequest,
     service: Service,
-    request_id: str,
+    terms: RequestTerms,
     talk: Conversation,
     plan: OutputPlan,
     num_logprobs: int | None,
-    *,
-    cuts_max_tokens: bool,
 ) -> PreparedRequest:
     known = service.engine.model
     max_tokens = request.max_tokens if request.max_completion_tokens is None else request.max_completion_tokens
@@ -172,12 +189,6 @@ async def _prepare(
         params = params.clone(skip_special_tokens=False)
     guess = (sum(len(message["content"]) for message in talk.messages) + talk.tools.num_bytes) // CHARS_PER_TOKEN
     service.admission.check(num_requests=1, num_tokens=guess)
-    terms = RequestTerms(
-        request_id=request_id,
-        priority=request.priority or 0,
-        deadline_s=service.deadline_s,
-        is_strict=not cuts_max_tokens and is_strict(max_tokens, service),
-    )
     num_kept = truncation(request, service, max_tokens)
     adds_special = bool(request.add_special_tokens)
     preparation = await service.engine.preparation()

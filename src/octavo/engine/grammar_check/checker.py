@@ -1,7 +1,8 @@
 """Grammars of requests, checked and prepared in a process that can be killed.
 
 Owns: starting that process (helper/process.py) when it is first needed, one job at a time, one job for all who ask for
-the same, the deadline, what is said of a grammar that the process does not survive, the verdicts that came last.
+the same, whose grammar is next (turns.py), the deadline, what is said of one that the process does not survive, the
+verdicts that came last.
 Does not own: the checks (grammar/, in that process), the limits it puts on itself (main.py).
 Invariants: a reply is never taken for another's: whatever interrupts a job ends the process, and the next job starts a
 new one. A client that leaves interrupts nothing; what nobody waits for any more is not begun. On one event loop.
@@ -26,6 +27,7 @@ from octavo.engine.grammar_check.messages import (
     StartChecks,
     Unusable,
 )
+from octavo.engine.grammar_check.turns import SELF, Asker, FairTurns
 from octavo.engine.helper.frames import frame
 from octavo.engine.helper.process import HelperProcess
 from octavo.grammar.verdicts import Refusal, Verdicts
@@ -41,13 +43,16 @@ WAIT_TIMEOUT_S = 60.0
 """For a job's turn."""
 MAX_PENDING = 256
 """Different grammars that may wait for their turn."""
+MAX_PENDING_OF_HOST = 128
+"""Of those, how many may have been asked for from one host."""
 VERDICT_BYTES = 4 << 20
 
 
 class _Job:
-    """One grammar and who waits for it."""
+    """One grammar and who waits for it. asker: who was the first to ask."""
 
-    def __init__(self) -> None:
+    def __init__(self, asker: Asker) -> None:
+        self.asker = asker
         self.verdict: asyncio.Future[PreparedGrammar | Refusal] = asyncio.get_running_loop().create_future()
         self.num_waiting = 0
 
@@ -63,10 +68,10 @@ class GrammarChecker:
         self._process: HelperProcess[CheckReply] | None = None
         self._unusable: str | None = None
         """Why no process can check grammars for this model."""
-        self._turn = asyncio.Lock()
+        self._turns = FairTurns()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def prepare(self, spec: GrammarSpec) -> PreparedGrammar:
+    async def prepare(self, spec: GrammarSpec, asker: Asker = SELF) -> PreparedGrammar:
         """See GrammarBackend.prepare. Raises ValidationError also for a grammar that is stopped at the limits.
 
         Raises OverloadedError when too many wait, and when the process ends of something else than the grammar.
@@ -74,7 +79,7 @@ class GrammarChecker:
         known = self._verdicts.find(spec)
         if known is not None:
             return known
-        job = self._jobs.get(spec) or self._begin(spec)
+        job = self._jobs.get(spec) or self._begin(spec, asker)
         job.num_waiting += 1
         try:
             verdict = await asyncio.shield(job.verdict)
@@ -90,10 +95,12 @@ class GrammarChecker:
             task.cancel()
         self._end_process()
 
-    def _begin(self, spec: GrammarSpec) -> _Job:
+    def _begin(self, spec: GrammarSpec, asker: Asker) -> _Job:
         if len(self._jobs) >= MAX_PENDING:
             raise OverloadedError(f"{len(self._jobs)} grammars wait to be checked: the limit")
-        job = self._jobs[spec] = _Job()
+        if sum(job.asker[0] == asker[0] for job in self._jobs.values()) >= MAX_PENDING_OF_HOST:
+            raise OverloadedError(f"{MAX_PENDING_OF_HOST} grammars of this client wait to be checked: the limit")
+        job = self._jobs[spec] = _Job(asker)
         task = asyncio.create_task(self._run(spec, job))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -102,11 +109,11 @@ class GrammarChecker:
     async def _run(self, spec: GrammarSpec, job: _Job) -> None:
         try:
             async with asyncio.timeout(WAIT_TIMEOUT_S):
-                await self._turn.acquire()
+                await self._turns.acquire(job.asker)
             try:
                 verdict = await self._check(spec) if job.num_waiting else None
             finally:
-                self._turn.release()
+                self._turns.release()
         except TimeoutError:
             _fail(job, OverloadedError(f"the grammar waited {WAIT_TIMEOUT_S:g} s for its turn to be checked"))
         except Exception as error:

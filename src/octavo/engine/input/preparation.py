@@ -16,6 +16,7 @@ from octavo.base.clock import Clock
 from octavo.base.errors import ValidationError
 from octavo.engine.front.async_options import AsyncOptions
 from octavo.engine.grammar_check.checker import GrammarChecker
+from octavo.engine.grammar_check.turns import SELF, Asker
 from octavo.engine.input.processor import InputProcessor, PreparedRequest
 from octavo.engine.input.prompt_pool import PromptPool
 from octavo.engine.input.prompts import ChatMessage, ChatOptions, Prompt, PromptType, SealedChat
@@ -41,6 +42,8 @@ class RequestTerms:
     """Seconds from its arrival."""
     is_strict: bool = False
     """See fit_max_tokens."""
+    asker: Asker = SELF
+    """Among those who wait for a grammar to be checked."""
 
 
 class Preparation:
@@ -141,6 +144,12 @@ class Preparation:
         )
         return lambda: self.inputs.tokenize_rendered(chat, text, add_special_tokens=add_special_tokens)
 
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do what reads a request and may take long, on the threads of prompts. Raises what it raises, OverloadedError;
+        ValidationError when it takes too long.
+        """
+        return await self._pool.run(work)
+
     async def detokenize(self, token_ids: Sequence[int]) -> str:
         """The text of these ids, special tokens included. Raises ValidationError for an engine without tokenizer."""
         tokenizer = self._tokenizer
@@ -177,14 +186,14 @@ class Preparation:
                 grammar=grammar,
             )
 
-        grammar = await self._counted(self._prepare_grammar(sampling), num_bytes)
+        grammar = await self._counted(self._prepare_grammar(sampling, terms.asker), num_bytes)
         prepared = await self._counted(self._pool.run(work), num_bytes)
         return replace(prepared, request_id=terms.request_id)
 
-    async def _prepare_grammar(self, sampling: SamplingParams | None) -> PreparedGrammar | None:
+    async def _prepare_grammar(self, sampling: SamplingParams | None, asker: Asker) -> PreparedGrammar | None:
         """What is found in a process of its own; None: nothing is to be found there."""
         spec = None if self._grammars is None else self.inputs.constraint_of(sampling)
-        return None if spec is None or self._grammars is None else await self._grammars.prepare(spec)
+        return None if spec is None or self._grammars is None else await self._grammars.prepare(spec, asker)
 
     async def _counted(self, work: Awaitable[T], num_bytes: int) -> T:
         num_tokens = num_bytes // BYTES_PER_TOKEN_ESTIMATE

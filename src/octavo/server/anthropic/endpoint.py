@@ -14,7 +14,7 @@ from octavo.server.anthropic.message import end_of, make_message
 from octavo.server.anthropic.message_types import CountTokensRequest, Message, MessagesRequest, TokenCount
 from octavo.server.anthropic.request import to_chat, to_prompt
 from octavo.server.anthropic.stream import stream_message
-from octavo.server.chat_conversation import read_conversation
+from octavo.server.chat_conversation import read_apart, read_conversation
 from octavo.server.exchange import Exchange
 from octavo.server.requests import note_request, read_request
 from octavo.server.service import Service
@@ -27,7 +27,14 @@ async def serve(exchange: Exchange, service: Service) -> None:
     model = service.choose_model(request.model)
     request_id = exchange.choose_request_id()
     async with exchange.ends_with_client(), service.counted():
-        turn = await prepare_turn(to_chat(request), service, request_id=request_id, model=model, cuts_max_tokens=True)
+        turn = await prepare_turn(
+            to_chat(request),
+            service,
+            request_id=request_id,
+            model=model,
+            asker=exchange.asker,
+            cuts_max_tokens=True,
+        )
         note_request(exchange, service, [turn.prepared])
         await answer_message(exchange, service, turn)
 
@@ -58,7 +65,8 @@ async def count_tokens(exchange: Exchange, service: Service) -> None:
     request = await read_request(exchange, service, CountTokensRequest)
     service.choose_model(request.model)
     async with exchange.ends_with_client():
-        talk = read_conversation(to_prompt(request), service)
+        chat = to_prompt(request)
+        talk = await read_apart(chat, service, lambda: read_conversation(chat, service))
         service.admission.check(num_requests=0, num_tokens=0)
         ids = await (await service.engine.preparation()).tokenize_chat(talk.messages, talk.options)
         await exchange.reply_json(TokenCount(input_tokens=len(ids)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 
+from octavo.engine.grammar_check.turns import Asker
 from octavo.server.errors import ApiError
 from octavo.server.exchange import Exchange
 from octavo.server.requests import note_request, read_request
@@ -29,7 +30,7 @@ async def serve(exchange: Exchange, service: Service) -> None:
     model = service.choose_model(request.model)
     request_id = exchange.choose_request_id(request.request_id)
     async with exchange.ends_with_client(), service.counted():
-        turn = await _prepare(request, service, request_id, model)
+        turn = await _prepare(request, service, request_id, model, exchange.asker)
         note_request(exchange, service, [turn.prepared])
         if request.stream:
             await stream_response(exchange, service, request, turn)
@@ -50,10 +51,10 @@ def nothing_stored() -> ApiError:
     )
 
 
-async def _prepare(request: ResponsesRequest, service: Service, request_id: str, model: str) -> Turn:
+async def _prepare(request: ResponsesRequest, service: Service, request_id: str, model: str, asker: Asker) -> Turn:
     chat = to_chat_request(request, service.config.max_messages)
     with in_own_names():
-        turn = await prepare_turn(chat, service, request_id=request_id, model=model)
+        turn = await prepare_turn(chat, service, request_id=request_id, model=model, asker=asker)
     if chat.logprobs and turn.make_parser is not None:
         remedy = 'not where calls or reasoning are told from text; send tool_choice "none", reasoning.effort "none"'
         raise ApiError(400, "unsupported_feature", f"include: logprobs: {remedy}", param="include")

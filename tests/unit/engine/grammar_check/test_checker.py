@@ -222,6 +222,32 @@ def test_too_many_waiting_grammars_are_refused_at_once(folder, monkeypatch):
     run(scenario())
 
 
+def test_a_host_that_asks_for_much_leaves_room_and_turns_to_others(folder, monkeypatch):
+    monkeypatch.setattr(module, "MAX_PENDING_OF_HOST", 3)
+
+    async def scenario():
+        async with checking(folder) as checker:
+            pid = await started(checker)
+            served = []
+
+            async def ask(number, host):
+                await checker.prepare(regex(number), (host, "1"))
+                served.append(number)
+
+            os.kill(pid, signal.SIGSTOP)
+            tasks = [asyncio.create_task(ask(number, "greedy")) for number in (3, 4, 5)]
+            await asyncio.sleep(0.01)
+            with pytest.raises(OverloadedError, match="of this client"):
+                await checker.prepare(regex(6), ("greedy", "2"))
+            tasks.append(asyncio.create_task(ask(7, "other")))
+            await asyncio.sleep(0.01)
+            os.kill(pid, signal.SIGCONT)
+            await asyncio.gather(*tasks)
+            assert served in ([3, 4, 7, 5], [3, 7, 4, 5])
+
+    run(scenario())
+
+
 def test_who_waits_is_told_when_the_server_ends(folder):
     async def scenario():
         async with checking(folder) as checker:
