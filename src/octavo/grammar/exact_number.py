@@ -18,6 +18,8 @@ MAX_INTEGER: Final = 9 * 10**18
 """Below 2**63 by more than doubles there are apart."""
 _LARGEST_BOUND: Final = 2**63 - 1
 """Of integers, the library enforces this one for all that are larger."""
+LEAST_BOUND: Final = -(2**63 - 1024)
+"""The least double above -2**63: of integers, this one is enforced for all that are smaller."""
 _MAX_DIGITS: Final = 15
 _MAX_EXPONENT: Final = 22
 """Up to these a double is the nearest to its digits whoever reads them: both factors are exact."""
@@ -43,8 +45,19 @@ def check_bound(value: int | float, where: str, *, is_upper: bool) -> None:
         raise SpecError(f"the number {shown(value)} is beyond all doubles", where)
     if is_upper and value < -MAX_INTEGER:
         raise SpecError(f"numbers that are all below -{MAX_INTEGER} are not supported", where)
+    if not is_upper and value < LEAST_BOUND:
+        raise SpecError(
+            f"the bound {shown(value)} cannot be enforced: a lower bound of numbers may be {LEAST_BOUND} or more, one of "
+            'type "integer" any',
+            where,
+        )
     if isinstance(value, int) and not _is_double(value) and not (is_upper and value >= _LARGEST_BOUND):
         raise SpecError(f"the bound {shown(value)} cannot be enforced exactly, since it is no double", where)
+
+
+def lower_bound_of_integers(value: int | float) -> int | float:
+    """This bound, or the least one that is enforced: what is admitted is within both."""
+    return LEAST_BOUND if -sys.float_info.max <= value < LEAST_BOUND else value
 
 
 def _is_double(value: int) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from octavo.grammar.exact_number import check_bound, check_constant
+from octavo.grammar.exact_number import check_bound, check_constant, lower_bound_of_integers
 from octavo.grammar.expression import check_expression
 from octavo.grammar.limits import GrammarLimits
 from octavo.grammar.problem import SpecError, child, shown
@@ -35,6 +35,7 @@ UNSUPPORTED: Final = (
 DEFINITIONS: Final = ("$defs", "definitions")
 _SCHEMA_MAPS: Final = ("properties", "patternProperties", *DEFINITIONS)
 _SCHEMA_LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
+_LOWER_BOUNDS: Final = ("minimum", "exclusiveMinimum")
 _SCHEMAS: Final = ("items", "additionalItems", "additionalProperties")
 
 Schema = dict[str, Any] | bool
@@ -100,6 +101,8 @@ class SchemaWalk:
             return self.copy(value, where)
         check = _CHECKS.get(keyword)
         if check is not None:
+            if keyword in _LOWER_BOUNDS and _takes_integers_alone(schema.get("type")):
+                value = lower_bound_of_integers(_as_number(value, where))
             value = check(self, value, where)
         if keyword == "minProperties":
             _check_min_properties(schema, value, where)
@@ -231,7 +234,7 @@ _CHECKS: Final[dict[str, Callable[[SchemaWalk, object, str], object]]] = {
     **dict.fromkeys(
         ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), SchemaWalk.check_count
     ),
-    **dict.fromkeys(("minimum", "exclusiveMinimum"), SchemaWalk.check_lower),
+    **dict.fromkeys(_LOWER_BOUNDS, SchemaWalk.check_lower),
     **dict.fromkeys(("maximum", "exclusiveMaximum"), SchemaWalk.check_upper),
 }
 
@@ -241,6 +244,12 @@ def _as_number(value: object, where: str) -> int | float:
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise SpecError(f"{shown(value)} is no number", where)
     return value
+
+
+def _takes_integers_alone(types: object) -> bool:
+    """Of all numbers."""
+    names = types if isinstance(types, list) else [types]
+    return "integer" in names and "number" not in names
 
 
 def _check_optional_properties(schema: dict[str, Any], pointer: str, limits: GrammarLimits) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from llguidance import LLMatcher
 
+from octavo.grammar.end_tokens import check_end_tokens
 from octavo.grammar.expression import check_expression
 from octavo.grammar.lark import expression_literal, literal, prepare_grammar
 from octavo.grammar.library import schema_grammar
@@ -69,6 +70,7 @@ class LibraryText:
                 lark = prepare_grammar(spec.text, self._limits)
             case "structural_tag":
                 document = load_json(spec.text, self._limits)
+                check_end_tokens(document, self._special.find_end)
                 lark = tags_to_lark(document, self._special.split, self._add_schema, self._limits)
         text: str = LLMatcher.grammar_from_lark(lark)
         return text
@@ -92,9 +94,10 @@ class LibraryText:
 class SpecialTexts:
     """Texts that the library matches as tokens, never as text."""
 
-    def __init__(self, ids: Mapping[str, int]) -> None:
+    def __init__(self, ids: Mapping[str, int], end_token_ids: Collection[int] = ()) -> None:
         """ids: text -> id of its token."""
         self._ids = dict(ids)
+        self._end_ids = end_token_ids
         self._pattern = re.compile("|".join(re.escape(text) for text in sorted(ids, key=len, reverse=True)) or r"(?!)")
 
     def split(self, text: str) -> list[str | int]:
@@ -107,6 +110,11 @@ class SpecialTexts:
             pieces.append(self._ids[match.group()])
             position = match.end()
         return [*pieces, text[position:]] if position < len(text) else pieces
+
+    def find_end(self, text: str) -> int | None:
+        """Where the first end token in a marker ends."""
+        ends = (match.end() for match in self._pattern.finditer(text) if self._ids[match.group()] in self._end_ids)
+        return next(ends, None)
 
 
 def load_json(text: str, limits: GrammarLimits) -> object:

@@ -9,7 +9,8 @@ Invariants: what `prepare` admits compiles; errors never show the inside of a gr
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
@@ -72,7 +73,7 @@ class LlguidanceBackend:
             if not is_panic(error):
                 raise
             raise LoadError(f"the grammar library cannot use this tokenizer: {error}") from error
-        self._special = _special_texts(tokenizer_json, self._tokenizer)
+        self._special = _special_texts(tokenizer_json, self._tokenizer, self._end_ids)
         self._spelled = SpelledTokens(self._tokenizer)
         self._native_limits = _native_limits(self._limits)
         self._verdicts = Verdicts(self._limits.max_verdict_bytes)
@@ -111,10 +112,25 @@ class LlguidanceBackend:
         guarded(lambda: native.unsafe_compute_mask_ptr(mask.ctypes.data, mask.nbytes))
         if native.is_error():
             raise SpecError(explain(native.get_error()), "" if spec.kind == "json" else None)
+        self._check_beginning(native, spec)
         num_bytes = (
             _BYTES_PER_GRAMMAR + _BYTES_PER_TEXT_BYTE * len(written.text) + _BYTES_PER_STATE * written.num_states
         )
         return PreparedGrammar(text=written.text, num_bytes=num_bytes)
+
+    def _check_beginning(self, native: LLMatcher, spec: GrammarSpec) -> None:
+        """Walk what every text begins with, as the first step will. Raises SpecError where that is too much for it."""
+        matcher = LlguidanceMatcher(native, self._vocab_size, self._end_ids, self._limits, self._spelled)
+        mask = np.empty((self._vocab_size + 31) // 32, np.int32)
+        try:
+            forced = matcher.forced_tokens()
+            walked = list(takewhile(lambda token_id: token_id not in self._end_ids, forced))
+            matcher.accept(walked)
+            if walked and walked == forced and not matcher.is_complete:
+                matcher.fill_mask(mask)
+        except GrammarError as error:
+            problem = "what every text begins with has no end, or is more than the limits of one step allow"
+            raise SpecError(problem, "" if spec.kind == "json" else None) from error
 
     def _build(self, text: str) -> LLMatcher:
         return guarded(lambda: LLMatcher(self._tokenizer, text, log_level=0, limits=self._native_limits))
@@ -133,14 +149,15 @@ class LlguidanceBackend:
         return str(native.get_error()) if native.is_error() else None
 
 
-def _special_texts(tokenizer_json: str, tokenizer: LLTokenizer) -> SpecialTexts:
+def _special_texts(tokenizer_json: str, tokenizer: LLTokenizer, end_token_ids: Collection[int]) -> SpecialTexts:
     added = json.loads(tokenizer_json).get("added_tokens") or []
     return SpecialTexts(
         {
             token["content"]: token["id"]
             for token in added
             if token["id"] < tokenizer.vocab_size and tokenizer.is_special_token(token["id"])
-        }
+        },
+        end_token_ids,
     )
 
 

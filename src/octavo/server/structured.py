@@ -8,6 +8,7 @@ Does not own: the constraint's own checks (proto/structured.py), grammars, const
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ _GUIDED = {
     "guided_json_object": "json_object",
 }
 """Old field -> its name within structured_outputs."""
+_OPERATORS = re.compile(r"[\\.+*?()|\[\]{}^$]")
+"""Of expressions, outside of classes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,11 @@ def form_of(params: StructuredOutputsParams) -> dict[str, Any] | None:
     if spec.kind == "regex":
         return {"type": "regex", "pattern": spec.text}
     if spec.kind == "choice":
-        return {"type": "or", "elements": [{"type": "const_string", "value": text} for text in json.loads(spec.text)]}
+        # One expression, which is one automaton however many there are: an "or" has as many branches.
+        return {
+            "type": "regex",
+            "pattern": "|".join(_OPERATORS.sub(r"\\\g<0>", text) for text in json.loads(spec.text)),
+        }
     if spec.kind == "structural_tag":
         form: dict[str, Any] | None = json.loads(spec.text).get("format")
         return form

@@ -75,3 +75,25 @@ def test_a_bound_beyond_all_doubles_is_refused():
 def test_numbers_that_are_none_are_refused_in_grammars_too(text):
     with pytest.raises(ValidationError):
         compiled(grammar=f"start: %json {text}")
+
+
+@pytest.mark.parametrize("types", ["integer", ["null", "integer"]])
+@pytest.mark.parametrize("bound", [{"minimum": LEAST}, {"exclusiveMinimum": LEAST - 1}, {"minimum": -1e300}])
+def test_a_lower_bound_beyond_the_librarys_integers_admits_none_below_it(types, bound):
+    grammar = compiled(json={"type": types, "maximum": -LEAST - 1, **bound})
+    assert all(takes(grammar, str(value)) for value in (0, 5, -5, -(9 * 10**18), -LEAST - 1))
+    assert not any(takes(grammar, str(value)) for value in (LEAST - 1, LEAST - 1024, -(10**19), -LEAST))
+
+
+@pytest.mark.parametrize("types", [{}, {"type": "number"}, {"type": ["integer", "number"]}])
+@pytest.mark.parametrize("keyword", ["minimum", "exclusiveMinimum"])
+def test_a_lower_bound_of_numbers_beyond_that_is_refused_in_our_words(types, keyword):
+    with pytest.raises(ValidationError, match=f'at "/{keyword}": the bound -.* cannot be enforced: a lower bound'):
+        compiled(json={keyword: LEAST, **types})
+    compiled(json={keyword: LEAST + 1024, **types})
+
+
+@pytest.mark.parametrize("value", ["x", None, True])
+def test_a_lower_bound_that_is_no_number_is_refused(value):
+    with pytest.raises(ValidationError, match='at "/minimum": .* is no number'):
+        compiled(json={"type": "integer", "minimum": value})

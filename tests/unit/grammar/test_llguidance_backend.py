@@ -121,6 +121,25 @@ def test_a_larger_grammar_counts_more_bytes():
     assert large.num_bytes > compiled(json={}).num_bytes > 0
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        GrammarSpec("regex", "(a?){2000}a{2000}"),
+        GrammarSpec("regex", "a{1,2}{1000}{9}"),
+        GrammarSpec("grammar", 'root ::= "a" root'),
+    ],
+)
+def test_a_beginning_that_the_first_step_could_not_take_is_refused(spec):
+    with pytest.raises(ValidationError, match="what every text begins with") as caught:
+        make_test_backend().prepare(spec)
+    assert caught.value.parameter == f"structured_outputs.{spec.kind}"
+
+
+@pytest.mark.parametrize("text", ["a", "city", "x" * 19_000])
+def test_a_text_that_is_forced_as_a_whole_is_taken(text):
+    assert takes(compiled(choice=[text]), text)
+
+
 def test_a_panic_of_the_library_is_a_fault_of_the_grammar():
     class PanicException(BaseException):
         pass

@@ -106,10 +106,7 @@ def test_forced_calls_exclude_a_constraint_of_the_requests_own_but_not_a_format_
     [
         (FORMAT.params, {"type": "json_schema", "json_schema": {"type": "object"}}),
         (REGEX.params, {"type": "regex", "pattern": "a"}),
-        (
-            StructuredOutputsParams(choice=["x"]),
-            {"type": "or", "elements": [{"type": "const_string", "value": "x"}]},
-        ),
+        (StructuredOutputsParams(choice=["x", "1+1"]), {"type": "regex", "pattern": r"x|1\+1"}),
     ],
 )
 def test_the_model_chooses_between_calls_and_text_of_the_form_asked_for(own, form):
