@@ -1,4 +1,4 @@
-"""Fixtures shared by all tests: where the real models are, if they are there."""
+"""Shared by all tests: how properties are tried, and where the real models are, if they are there."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes is the machine's affair, and that of whatever else runs on it.
+settings.register_profile("octavo", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("octavo")
 
 
 def find_model(alias: str) -> Path:
