@@ -35,7 +35,7 @@ def test_s32_a_body_of_too_many_chunks_is_refused(suite):
     with suite.case():
         head = f"POST /v1/completions {CHUNKED}"
         answer = suite.server.raw(head.encode() + b"1\r\n \r\n" * 65537 + b"0\r\n\r\n", timeout_s=30)
-        assert answer.split(b" ")[1] in (b"400", b"413")
+        assert answer.split(b" ")[1] == b"413"
 
 
 def num_refused(server):
@@ -71,14 +71,14 @@ def test_s33_compressed_bodies_are_refused_unread(suite):
 
 def test_s34_headers_have_limits(suite):
     with suite.case():
-        for head, statuses in (
-            (b"GET /health HTTP/1.1\r\nHost: x\r\nX: " + b"a" * MIB + b"\r\n\r\n", (b"431", b"400")),
-            (b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"X: a\r\n" * 20_000 + b"\r\n", (b"431", b"400")),
-            (b"GET /" + b"a" * MIB + b" HTTP/1.1\r\nHost: x\r\n\r\n", (b"431", b"414", b"400")),
-            (b"GET /health HTTP/1.1\r\nHost: x\r\nX: a\x00b\r\n\r\n", (b"400",)),
-            (b"GET /health HTTP/1.1\r\nHost: x\r\nX\x01: a\r\n\r\n", (b"400",)),
+        for head, status in (
+            (b"GET /health HTTP/1.1\r\nHost: x\r\nX: " + b"a" * MIB + b"\r\n\r\n", b"431"),
+            (b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"X: a\r\n" * 20_000 + b"\r\n", b"431"),
+            (b"GET /" + b"a" * MIB + b" HTTP/1.1\r\nHost: x\r\n\r\n", b"431"),
+            (b"GET /health HTTP/1.1\r\nHost: x\r\nX: a\x00b\r\n\r\n", b"400"),
+            (b"GET /health HTTP/1.1\r\nHost: x\r\nX\x01: a\r\n\r\n", b"400"),
         ):
-            assert suite.server.raw(head).split(b" ", 2)[1] in statuses
+            assert suite.server.raw(head).split(b" ", 2)[1] == status
 
 
 def test_s35_slow_clients_are_closed_and_others_served(guarded):
@@ -101,14 +101,20 @@ def test_s35_slow_clients_are_closed_and_others_served(guarded):
 
 def test_s37_no_host_header_opens_the_door(guarded):
     body = b'{"prompt":"hi","max_tokens":1}'
-    for host in ("evil/?", "evil/#", "a/?x=", "x/health?", "localhost"):
+    hosts = {"evil/?": b"400", "evil/#": b"400", "a/?x=": b"400", "x/health?": b"400", "localhost": b"401"}
+    for host, status in hosts.items():
         head = f"POST /v1/completions HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
         answer = guarded.raw((head + f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n").encode() + body)
-        assert answer.split(b" ")[1] in (b"401", b"400")
-    for target in ("http://x/v1/completions", "http://x/health?/v1/completions", "/health/../v1/completions"):
+        assert answer.split(b" ")[1] == status, host
+    targets = {
+        "http://x/v1/completions": b"401",
+        "http://x/health?/v1/completions": b"405",
+        "/health/../v1/completions": b"401",
+    }
+    for target, status in targets.items():
         head = f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n"
         answer = guarded.raw((head + f"Content-Length: {len(body)}\r\n\r\n").encode() + body)
-        assert answer.split(b" ")[1] in (b"401", b"400", b"404", b"405")
+        assert answer.split(b" ")[1] == status, target
 
 
 def test_s38_every_route_needs_the_key_but_those_for_probes(guarded):
@@ -120,7 +126,7 @@ def test_s38_every_route_needs_the_key_but_those_for_probes(guarded):
     for path in sorted((routes | aliases) - open_routes):
         for method in ("GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE"):
             status = guarded.ask(method, path, b"{}" if method in ("POST", "PUT") else None).status
-            assert status in (401, 404), (method, path, status)
+            assert status == 401, (method, path, status)
     assert {guarded.get(path).status for path in sorted(routes & open_routes)} == {200}
 
 
@@ -133,7 +139,7 @@ def test_s39_only_the_whole_key_is_a_key(guarded):
         assert answer.error["code"] == "invalid_api_key"
         assert KEY not in answer.body.decode()
     two = f"GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\nAuthorization: Bearer x\r\n\r\n"
-    assert guarded.raw(two.encode(), 2.0).split(b" ")[1] in (b"400", b"401")
+    assert guarded.raw(two.encode(), 2.0).split(b" ")[1] == b"401"
     assert guarded.get("/v1/models", {"authorization": f"Bearer {KEY}"}).status == 200
     assert KEY not in guarded.log
 
