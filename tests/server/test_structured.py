@@ -105,3 +105,24 @@ def test_a_fault_is_named_with_its_place(server, route, fields, place):
     answer = server.post(route, FIELDS[route] | fields)
     assert (answer.status, answer.error["param"]) == (400, next(iter(fields)))
     assert answer.error["message"].startswith(place)
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+@pytest.mark.parametrize("route", [COMPLETIONS, CHAT])
+def test_constraints_that_leave_no_token_are_the_requests_own_fault(server, route, is_streamed):
+    ids = server.post("/tokenize", {"prompt": "hello", "add_special_tokens": False}).json["tokens"]
+    fields = {"structured_outputs": {"choice": ["x"]}, "allowed_token_ids": ids, "stream": is_streamed}
+    answer = server.post(route, FIELDS[route] | fields)
+    assert (answer.status, answer.error["code"]) == (422, "constraint_failed")
+    assert "leave no token" in answer.error["message"]
+
+
+def test_a_dead_end_in_the_middle_of_a_stream_is_its_error_event(server):
+    ids = server.post("/tokenize", {"prompt": "hello", "add_special_tokens": False}).json["tokens"]
+    first = server.post("/detokenize", {"tokens": ids[:1]}).json["prompt"]
+    fields = {"structured_outputs": {"choice": [first + "~~"]}, "allowed_token_ids": ids, "stream": True}
+    answer = server.post(COMPLETIONS, FIELDS[COMPLETIONS] | fields)
+    assert answer.status == 200
+    *_, error, done = answer.body.decode().strip().split("\n\n")
+    assert json.loads(error.removeprefix("data: "))["error"]["code"] == "constraint_failed"
+    assert done == "data: [DONE]"
