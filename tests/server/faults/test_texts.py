@@ -125,26 +125,26 @@ def test_f74_every_one_of_n_texts_ends_once(suite):
 
 
 @pytest.mark.parametrize(
-    "template",
+    ("template", "param"),
     [
-        "{% for i in range(99999) %}{% for j in range(99999) %}x{% endfor %}{% endfor %}",
-        "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
-        '{{ "A" * 10**10 }}',
-        '{{ "A" * 10**8 }}{{ "B" * 10**8 }}',
-        "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
-        "{{ 10 ** 10000000 }}",
-        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
-        "{% if %}",
+        ("{% for i in range(99999) %}{% for j in range(99999) %}" + "x" * 100 + "{% endfor %}{% endfor %}", "messages"),
+        ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "chat_template"),
+        ('{{ "A" * 10**10 }}', "messages"),
+        ('{{ "A" * 10**8 }}{{ "B" * 10**8 }}', "messages"),
+        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "messages"),
+        ("{{ 10 ** 10000000 }}", "messages"),
+        ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "messages"),
+        ("{% if %}", "chat_template"),
     ],
 )
-def test_s47_a_template_that_is_trusted_still_has_bounds(guarded, template):
+def test_s47_a_template_that_is_trusted_still_has_bounds(guarded, template, param):
     key = {"authorization": f"Bearer {KEY}"}
     message = [{"role": "user", "content": "hi"}]
     started = time.monotonic()
     answer = guarded.post(CHAT, {"messages": message, "chat_template": template, "max_tokens": 1}, key)
     assert answer.status == 400, answer.body
     assert time.monotonic() - started < 10.0
-    assert answer.error["param"] in ("chat_template", "messages", None)
+    assert answer.error["param"] == param, answer.body
     assert guarded.post(CHAT, {"messages": message, "max_tokens": 1}, key).status == 200
     assert guarded.rss_bytes < 2048 * MIB
 
