@@ -187,6 +187,29 @@ def test_a_model_that_may_reason_and_does_not_is_bound_too(taught):
     assert any(choice["reasoning"] for choice in choices) or any(choice["content"] for choice in choices)
 
 
+def test_a_model_that_may_reason_and_does_is_bound_behind_it(taught):
+    first = taught.post("/tokenize", {"prompt": "<think>", "add_special_tokens": False}).json["tokens"][0]
+    fields = {"structured_outputs": {"choice": ["yes", "no"]}, "thinking_token_budget": 5, "max_tokens": 60}
+    said = as_said(ask(taught, logit_bias={str(first): 100}, **fields, **MAY_THINK).json["choices"][0])
+    assert said["reasoning"]
+    assert said["content"].strip() in ("yes", "no")
+
+
+def test_as_many_choices_as_may_be_are_taken_of_a_model_that_may_reason(taught):
+    choices = [f"choice {index:>20}" for index in range(4096)]
+    answer = ask(taught, structured_outputs={"choice": choices}, max_tokens=60, **MAY_THINK).json["choices"][0]
+    assert answer["finish_reason"] in ("stop", "length")
+
+
+def test_a_constraint_that_reasoning_makes_too_large_is_one_of_its_field(taught):
+    schema = {"type": "object", "description": "x" * (131_072 - 40)}
+    format = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
+    assert chat(taught, response_format=format, max_tokens=1, **THINKING).status == 200
+    error = chat(taught, response_format=format, **MAY_THINK).error
+    assert error["param"] == "response_format"
+    assert error["message"].startswith("response_format.json_schema.schema: behind reasoning it has 13")
+
+
 def test_effort_none_turns_reasoning_off(taught):
     fields = {"reasoning_effort": "none", "max_tokens": 1, "return_prompt_text": True}
     assert ask(taught, **fields, **MAY_THINK).json["prompt_text"].endswith("<think>\n</think>")

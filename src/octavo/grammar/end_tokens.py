@@ -37,7 +37,9 @@ class _Walk:
     def check_text(self, value: object, at: str, *, is_last: bool) -> None:
         """A constant text, or a list of such."""
         for text in value if isinstance(value, list) else [value]:
-            end = self._find_end(text) if isinstance(text, str) else None
+            if not isinstance(text, str):
+                continue
+            end = self._find_end(text)
             if end is not None and not (is_last and end == len(text)):
                 raise SpecError("holds a token that ends the text, behind which the structural tag goes on", at)
 

@@ -47,8 +47,8 @@ def check_bound(value: int | float, where: str, *, is_upper: bool) -> None:
         raise SpecError(f"numbers that are all below -{MAX_INTEGER} are not supported", where)
     if not is_upper and value < LEAST_BOUND:
         raise SpecError(
-            f"the bound {shown(value)} cannot be enforced: a lower bound of numbers may be {LEAST_BOUND} or more, one of "
-            'type "integer" any',
+            f"the bound {shown(value)} cannot be enforced: a lower bound of numbers may be {LEAST_BOUND} or more, one "
+            'of type "integer" any',
             where,
         )
     if isinstance(value, int) and not _is_double(value) and not (is_upper and value >= _LARGEST_BOUND):

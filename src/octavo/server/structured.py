@@ -114,6 +114,18 @@ def of_constraint(constraint: Constraint | None) -> Iterator[None]:
 
 
 @contextmanager
+def behind_reasoning(constraint: Constraint | None) -> Iterator[None]:
+    """Inside, a constraint is checked that holds this one, which was taken alone, behind reasoning."""
+    try:
+        yield
+    except ValidationError as error:
+        if constraint is None or not (error.parameter or "").startswith("structured_outputs"):
+            raise
+        problem = str(error).rpartition(": ")[2]
+        raise invalid_value(f"{constraint.path}: behind reasoning it {problem}", constraint.field) from None
+
+
+@contextmanager
 def named(field: str, path: str | None = None) -> Iterator[None]:
     """Inside, a ValidationError is one of this field of the request. path: where in it; None: the field itself."""
     try:

@@ -20,6 +20,7 @@ from octavo.engine.input.processor import PreparedRequest
 from octavo.outputs import CompletionOutput, RequestOutput
 from octavo.parsers.events import CallBegun, Content, Event, Reasoning
 from octavo.parsers.interface import OutputParser
+from octavo.proto.structured import PreparedGrammar
 from octavo.server.admission import CHARS_PER_TOKEN
 from octavo.server.api.chat_types import ChatCompletionRequest
 from octavo.server.api.logprobs import TokenNames
@@ -31,12 +32,13 @@ from octavo.server.intervals import ChunkGate
 from octavo.server.requests import as_prompt, cut, is_strict, truncation
 from octavo.server.running import follow
 from octavo.server.service import Service
-from octavo.server.structured import of_constraint, read_constraint
+from octavo.server.structured import behind_reasoning, of_constraint, read_constraint
 from octavo.server.tools import ToolChoice
 from octavo.server.turn_formats import OutputPlan
 from octavo.server.turn_reasoning import (
     ReasoningCounter,
     ReasoningState,
+    constraint_with_reasoning,
     counter_factory,
     find_state,
     fit_reasoning,
@@ -127,6 +129,7 @@ async def prepare_turn(
             reasoning,
             state,
             request.thinking_token_budget,
+            grammar=await _grammar_with_reasoning(service, prepared, plan, state, asker),
             constrains_reasoning=service.constrains_reasoning,
         )
         make_counter = counter_factory(tokenizer, reasoning, state)
@@ -146,6 +149,17 @@ async def prepare_turn(
         make_counter=make_counter,
         meter=UsageMeter(reports_cached=service.config.enable_prompt_tokens_details),
     )
+
+
+async def _grammar_with_reasoning(
+    service: Service, prepared: PreparedRequest, plan: OutputPlan, state: ReasoningState, asker: Asker
+) -> PreparedGrammar | None:
+    """See constraint_with_reasoning."""
+    if plan.reasoning is None or service.constrains_reasoning:
+        return None
+    with behind_reasoning(plan.constraint):
+        changed = constraint_with_reasoning(prepared.sampling.structured_outputs, plan.reasoning, state)
+        return None if changed is None else await (await service.engine.preparation()).prepare_grammar(changed, asker)
 
 
 async def _find_state(service: Service, prepared: PreparedRequest, plan: OutputPlan) -> ReasoningState:

@@ -16,6 +16,7 @@ from msgspec import structs
 from octavo.engine.input.processor import PreparedRequest
 from octavo.loading import Tokenizer
 from octavo.parsers.interface import ReasoningFormat
+from octavo.proto.structured import PreparedGrammar, StructuredOutputsParams
 from octavo.server.structured import as_tag, form_of
 
 
@@ -51,6 +52,17 @@ def find_state(prompt: str, reasoning: ReasoningFormat) -> ReasoningState:
     return ReasoningState.OVER if prompt.rstrip().endswith(reasoning.end_marker) else ReasoningState.OPEN
 
 
+def constraint_with_reasoning(
+    constraint: StructuredOutputsParams | None, reasoning: ReasoningFormat, state: ReasoningState
+) -> StructuredOutputsParams | None:
+    """What takes the place of a constraint where the model may reason first, or not. None: it stays as it is.
+
+    Raises ValidationError where that is too large.
+    """
+    form = form_of(constraint) if constraint is not None and state is ReasoningState.OPEN else None
+    return None if form is None or constraint is None else as_tag(_behind_reasoning(form, reasoning), constraint)
+
+
 def fit_reasoning(
     prepared: PreparedRequest,
     tokenizer: Tokenizer,
@@ -58,21 +70,21 @@ def fit_reasoning(
     state: ReasoningState,
     budget: int | None,
     *,
+    grammar: PreparedGrammar | None = None,
     constrains_reasoning: bool = False,
 ) -> PreparedRequest:
     """Its constraint begins behind the reasoning, which ends within its budget (None, -1: there is none).
 
-    constrains_reasoning: the constraint holds from the first token all the same.
+    grammar: of `constraint_with_reasoning`. constrains_reasoning: the constraint holds from the first token all the
+    same.
     """
     start, end = (
         tokenizer.encode(marker, add_special_tokens=False) for marker in (reasoning.begin_marker, reasoning.end_marker)
     )
     changes: dict[str, Any] = {}
-    constraint = None if constrains_reasoning else prepared.sampling.structured_outputs
-    form = form_of(constraint) if constraint is not None and state is ReasoningState.OPEN else None
-    if constraint is not None and form is not None:
-        changes["structured_outputs"] = as_tag(_behind_reasoning(form, reasoning), constraint)
-    elif constraint is not None:
+    if grammar is not None:
+        changes["prepared_grammar"] = grammar
+    elif prepared.sampling.structured_outputs is not None and not constrains_reasoning:
         changes["structured_after"] = end
     if budget not in (None, -1):
         changes["thinking_token_budget"] = budget
@@ -82,7 +94,6 @@ def fit_reasoning(
         return prepared
     return replace(
         prepared,
-        sampling=prepared.sampling.clone(**changes),
         sequences=[
             structs.replace(sequence, sampling=sequence.sampling.clone(**changes)) for sequence in prepared.sequences
         ],

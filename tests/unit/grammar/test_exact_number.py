@@ -95,5 +95,5 @@ def test_a_lower_bound_of_numbers_beyond_that_is_refused_in_our_words(types, key
 
 @pytest.mark.parametrize("value", ["x", None, True])
 def test_a_lower_bound_that_is_no_number_is_refused(value):
-    with pytest.raises(ValidationError, match='at "/minimum": .* is no number'):
+    with pytest.raises(ValidationError, match=r'at "/minimum": .* is no number'):
         compiled(json={"type": "integer", "minimum": value})

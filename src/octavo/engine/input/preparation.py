@@ -25,7 +25,7 @@ from octavo.engine.template.messages import RenderJob
 from octavo.engine.template.renderer import TemplateRenderer
 from octavo.loading import Tokenizer
 from octavo.proto.sampling import SamplingParams
-from octavo.proto.structured import PreparedGrammar
+from octavo.proto.structured import PreparedGrammar, StructuredOutputsParams
 
 T = TypeVar("T")
 
@@ -189,6 +189,14 @@ class Preparation:
         grammar = await self._counted(self._prepare_grammar(sampling, terms.asker), num_bytes)
         prepared = await self._counted(self._pool.run(work), num_bytes)
         return replace(prepared, request_id=terms.request_id)
+
+    async def prepare_grammar(self, constraint: StructuredOutputsParams, asker: Asker) -> PreparedGrammar:
+        """Of a constraint that takes the place of one a request came with. Raises ValidationError."""
+        sampling = SamplingParams(structured_outputs=constraint)
+        grammar = await self._counted(self._prepare_grammar(sampling, asker), 0)
+        if grammar is None:
+            grammar = await self._counted(self._pool.run(lambda: self.inputs.prepare_grammar(constraint)), 0)
+        return grammar
 
     async def _prepare_grammar(self, sampling: SamplingParams | None, asker: Asker) -> PreparedGrammar | None:
         """What is found in a process of its own; None: nothing is to be found there."""

@@ -28,7 +28,7 @@ from octavo.engine.input.seeds import derive_child_seed, derive_request_seed
 from octavo.engine.input.validate import RequestLimits, check_prompt_ids, check_sampling, fit_max_tokens
 from octavo.proto.request import NewRequest
 from octavo.proto.sampling import SamplingParams
-from octavo.proto.structured import GrammarSpec, PreparedGrammar
+from octavo.proto.structured import GrammarSpec, PreparedGrammar, StructuredOutputsParams
 
 PrepareGrammar = Callable[[GrammarSpec], PreparedGrammar]
 """Raises ValidationError for a grammar that cannot be compiled."""
@@ -121,6 +121,12 @@ class InputProcessor:
         constraint = self._with_defaults(sampling).structured_outputs
         return None if constraint is None else constraint.spec
 
+    def prepare_grammar(self, constraint: StructuredOutputsParams) -> PreparedGrammar:
+        """Here and now. Raises ValidationError."""
+        if self._prepare_grammar is None:
+            raise InvariantError("nobody prepared the grammar of this request")
+        return self._prepare_grammar(constraint.spec)
+
     def prepare(
         self,
         prompt: Prompt,
@@ -144,9 +150,7 @@ class InputProcessor:
         check_prompt_ids(prompt.token_ids, self._limits)
         check_sampling(params, self._limits)
         if params.structured_outputs is not None and grammar is None:
-            if self._prepare_grammar is None:
-                raise InvariantError("nobody prepared the grammar of this request")
-            grammar = self._prepare_grammar(params.structured_outputs.spec)
+            grammar = self.prepare_grammar(params.structured_outputs)
         max_tokens = fit_max_tokens(len(prompt.token_ids), params.max_tokens, self._limits, is_strict=is_strict)
         final, eos = self._finalize(params, max_tokens, grammar)
         seed = default_seed if params.seed is None else params.seed
