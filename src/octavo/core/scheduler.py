@@ -22,6 +22,7 @@ Single-threaded; nothing blocks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from octavo.base.errors import InvariantError
 from octavo.core.border import check_request
@@ -66,6 +67,7 @@ class Scheduler:
         self._pending_deltas: list[RequestDelta] = []
         self._next_ordinal = 0
         self._tally = Tally()
+        self._peak_blocks = partial(kv.max_blocks_for, max_chunk=limits.max_num_batched_tokens)
         self._rollback = Rollback(kv, self._roster, self._tally)
 
     @property
@@ -147,9 +149,6 @@ class Scheduler:
             return None
         self._commit_frames(decided.scheduled, now_s)
         return self._send_out(decided.scheduled)
-
-    def _peak_blocks(self, num_tokens: int) -> int:
-        return self._kv.max_blocks_for(num_tokens, max_chunk=self._limits.max_num_batched_tokens)
 
     def _commit_ends_and_preemptions(self, decided: PlanningRound) -> None:
         for victim in decided.victims:
