@@ -1,11 +1,13 @@
 import json
+import string
 
 import pytest
+from fakes.matching import compiled, takes
 
 from octavo.base.errors import ValidationError
 from octavo.server.api.completion_types import CompletionRequest
 from octavo.server.errors import ApiError
-from octavo.server.structured import of_constraint, read_constraint
+from octavo.server.structured import as_tag, behind_reasoning, form_of, of_constraint, read_constraint
 
 SCHEMA = {"type": "object", "properties": {"b": {"type": "string"}, "a": {"type": "integer"}}}
 WRAPPED = {"type": "json_schema", "json_schema": {"name": "pair", "schema": SCHEMA, "strict": True}}
@@ -141,3 +143,18 @@ def test_what_the_engine_says_of_a_grammar_is_said_of_the_field_that_asked_for_i
     assert refused.value.message == 'guided_regex at "/a": is not closed'
     with pytest.raises(ValidationError), of_constraint(constraint):
         raise ValidationError("too long", parameter="input_tokens")
+
+
+def test_choices_within_a_tag_are_the_only_texts_whatever_characters_they_have():
+    choices = [*string.punctuation, "a\nb", "x\ty", "-a&&b~~c", "a b#c", "\x01é/\\", '{"a": [1]}']
+    grammar = compiled(structural_tag={"format": form_of(read(guided_choice=choices).params)})
+    assert all(takes(grammar, choice) for choice in choices)
+    assert not any(takes(grammar, text) for text in ("x", "a", "a  b#c", "\\."))
+
+
+def test_a_constraint_too_large_behind_reasoning_is_called_by_its_own_name_alone():
+    constraint = read(guided_regex="a")
+    with pytest.raises(ApiError) as refused, behind_reasoning(constraint):
+        as_tag({"type": "regex", "pattern": "x: y" * 60_000}, constraint.params)
+    assert refused.value.param == "guided_regex"
+    assert refused.value.message == "guided_regex: behind reasoning it has 240064 bytes, at most 131072 are taken"
