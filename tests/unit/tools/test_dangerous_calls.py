@@ -21,6 +21,7 @@ ALLOWED = {
     ("cli/main.py", "importlib.import_module"): "names of a table of our own",
     ("models/load.py", "importlib.import_module"): "only modules of octavo.models, by a name of letters and digits",
     ("engine/process/entry.py", "ctypes.CDLL"): "prctl(2), which Python has no function for; from the C library",
+    ("base/memory.py", "ctypes.CDLL"): "malloc_trim(3), likewise",
     ("engine/process/entry.py", "runpy.run_module"): "a module of ours, named by the process that starts this one",
 }
 """(file, finding) -> why it is harmless there."""
