@@ -25,7 +25,7 @@ def pids_of(server: LiveServer, module: bytes) -> list[int]:
     return found
 
 
-def has_begun(pid: int, number: int = signal.SIGHUP) -> bool:
+def has_begun(pid: int, number: int = signal.SIGTERM) -> bool:
     """It leaves signals for the group to its parent: entry.py has run."""
     with contextlib.suppress(OSError):
         status = Path(f"/proc/{pid}/status").read_text()
