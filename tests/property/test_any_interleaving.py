@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from octavo.base.errors import CapacityError
 from octavo.core.policy import FcfsPolicy, PriorityPolicy
+from octavo.proto.failure import Failure
 from octavo.proto.plan import StepPlan
 from octavo.proto.request import NewRequest
 from octavo.proto.result import StepResult
@@ -61,7 +62,7 @@ class FlakyRunner:
         idx = self._rng.randrange(len(plan.rows))
         result = self._model.execute(plan, spoiled=[plan.rows[idx]] if self._rng.random() < 0.5 else ())
         result.token_ids[idx] = []
-        return msgspec.structs.replace(result, failed={idx: "planted"})
+        return msgspec.structs.replace(result, failed={idx: Failure("numeric", "planted")})
 
 
 class RequestSource:

@@ -181,8 +181,19 @@ def test_a_full_queue_is_said_at_once_with_a_time_to_come_back(fresh):
 def test_a_request_that_takes_too_long_ends_with_an_error(fresh):
     server = fresh("--request-timeout-s=0.3")
     answer = server.post("/v1/completions", {**LONG, "n": 16, "temperature": 1})
-    assert (answer.status, answer.error["code"]) == (500, "request_failed"), server.log
+    assert (answer.status, answer.error["code"]) == (504, "deadline_exceeded"), server.log
+    assert answer.error["type"] == "timeout_error"
+    assert answer.headers["x-should-retry"] == "false"
     assert answer.seconds < 3
+
+
+def test_a_stream_whose_time_is_up_ends_with_that_error(fresh):
+    answer = fresh("--request-timeout-s=0.3").post(
+        "/v1/completions", {**LONG, "n": 16, "temperature": 1, "stream": True}
+    )
+    assert answer.status == 200
+    assert answer.events[-2]["error"]["code"] == "deadline_exceeded"
+    assert answer.events[-1] == "[DONE]"
 
 
 def test_a_silent_stream_is_kept_alive_by_comments(fresh):

@@ -120,15 +120,14 @@ class Scheduler:
     def take_deltas(self, now_s: float) -> list[RequestDelta]:
         """Ends that happened outside of `update`: deadlines, faults in planning, replays that were complete."""
         self._expire(now_s)
-        deltas = self._pending_deltas
-        self._pending_deltas = []
+        deltas, self._pending_deltas = self._pending_deltas, []
         return deltas
 
     def _expire(self, now_s: float) -> None:
         for request in self._roster.deadlines.take_expired(now_s):
             late_s = now_s - (request.client.deadline_s or 0.0)
             text = f"deadline passed {late_s:.3f} s ago, after {request.num_output_tokens} tokens"
-            self._pending_deltas.append(self._end(request, End("error", error=Failure("limit", text))))
+            self._pending_deltas.append(self._fail(request, Failure("deadline", text)))
 
     # A step goes out.
 
@@ -217,7 +216,7 @@ class Scheduler:
         if frame.epoch < request.first_valid_epoch:
             return None
         if idx in result.failed:
-            return self._end(request, End("error", error=Failure("internal", result.failed[idx])))
+            return self._fail(request, result.failed[idx])
         request.num_failed_steps = 0
         prompt_logprobs = None
         if request.client.sampling.prompt_logprobs is not None:
@@ -256,10 +255,11 @@ class Scheduler:
     # Ends.
 
     def _end_by_fault(self, request: Request, error: Exception) -> RequestDelta:
-        if isinstance(error, NeverReadyError):
-            return self._end(request, End("error", error=error.failure))
-        self._tally.num_faults += 1
-        return self._end(request, End("error", error=internal_failure(error)))
+        return self._fail(request, error.failure if isinstance(error, NeverReadyError) else internal_failure(error))
+
+    def _fail(self, request: Request, failure: Failure) -> RequestDelta:
+        self._tally.num_faults += failure.kind == "internal"
+        return self._end(request, End("error", error=failure))
 
     def _end(self, request: Request, end: End) -> RequestDelta:
         self._let_go(request, end)

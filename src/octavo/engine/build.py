@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from octavo.base.clock import Clock, MonotonicClock
-from octavo.base.errors import LoadError
+from octavo.base.errors import InvariantError, LoadError
 from octavo.base.log import get_logger
 from octavo.config.machine import MachineFacts, read_machine
 from octavo.config.resolve import resolve
@@ -203,9 +203,10 @@ def _load_executor(
 def _warm_up(executor: Executor, plans: Sequence[StepPlan], model: str) -> None:
     """Run the plans. Raises LoadError for a model whose outputs are not finite: it would end every request."""
     for plan in plans:
-        for reason in executor.submit(plan).result().failed.values():
-            # A warm-up's sequence is in order by construction: what fails it is a value that is not finite.
-            raise LoadError(f"model {model!r}: {reason}: its weights are damaged; fetch the model again")
+        for failure in executor.submit(plan).result().failed.values():
+            if failure.kind != "numeric":
+                raise InvariantError(f"warm-up step {plan.step_id}: {failure.text}")
+            raise LoadError(f"model {model!r}: {failure.text}: its weights are damaged; fetch the model again")
 
 
 def _make_core(

@@ -9,10 +9,13 @@ from typing import Literal
 
 import msgspec
 
-FailureKind = Literal["internal", "request", "limit"]
+FailureKind = Literal["internal", "numeric", "request", "limit", "deadline"]
 """internal: a fault of ours; the text is for whoever runs the engine, never for its clients.
-request: what was asked for cannot be done; the same request fails again.   limit: a limit of the engine, of time or of
-size, was reached. The texts of these two are fit for clients."""
+
+The texts of the others are fit for clients. numeric: the model found no finite numbers for these tokens, and finds none
+the next time; nothing is wrong with the engine.   request: what was asked for cannot be done; the same request fails
+again.   limit: a limit of the engine, of size or of what waits, was reached.   deadline: the time that a request has in
+all was up."""
 
 
 class Failure(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -38,8 +38,9 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
     """Entry index -> one TokenLogprobs a sampled token, for requests that asked."""
     prompt_logprobs: dict[int, list[TokenLogprobs]] = {}
     """Entry index -> logprobs of the prompt tokens at positions starts+1 .. of this chunk, for requests that asked."""
-    failed: dict[int, str] = {}
-    """Entry index -> what went wrong with this sequence alone (a non-finite logit, a bad row): a fault of ours."""
+    failed: dict[int, Failure] = {}
+    """Entry index -> what went wrong with this sequence alone; what it was to write into the cache is void. numeric: a
+    value that is not finite; request: it contradicts its own constraint; internal: it could not be computed."""
     ends: dict[int, Failure | None] = {}
     """Entry index -> its text ends behind these tokens, whatever they are. None: its grammar is complete and no end
     token can be written. Else: why no token may follow."""

@@ -49,7 +49,7 @@ class SchedulerStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Those of them that compute prompts: what the prefix cache gave is not among them, a recomputation is."""
     num_preemptions: int
     num_faults: int
-    """Requests ended by an exception of their own planning or finishing."""
+    """Requests ended by a fault of ours that concerned them alone: in their planning, their row or their finishing."""
     prefix_queries: int
     """Tokens of admitted requests that looked into the prefix cache."""
     prefix_hits: int

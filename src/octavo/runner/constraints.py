@@ -14,6 +14,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from octavo.base.errors import GrammarError
+from octavo.base.log import get_logger
 from octavo.grammar.interface import CompiledGrammar
 from octavo.kernels.ops import IntArray
 from octavo.proto.failure import Failure, internal_failure
@@ -21,6 +23,8 @@ from octavo.proto.plan import NewSequence
 from octavo.proto.structured import PreparedGrammar
 from octavo.runner.constraint import SequenceConstraint
 from octavo.runner.masks import as_failure
+
+logger = get_logger(__name__)
 
 NOTHING_LEFT = Failure("request", "the masks and constraints of this request leave no token to choose")
 
@@ -60,18 +64,30 @@ class RowConstraints:
         self.ended: dict[int, Failure | None] = {}
         """Row -> why its text ended in it; None: it is complete."""
 
-    def admit(self, new: NewSequence, *, may_jump: bool) -> str | None:
+    def admit(self, new: NewSequence, *, may_jump: bool) -> Failure | None:
         """Make a row's constraint, if its sequence has one. Returns what is wrong with it, None if nothing.
 
         may_jump: nothing but the constraint decides about a token that it leaves no choice about.
+        Output that a sequence brings along was admitted by the same grammar before, so that a refusal is a bug; its
+        client is told what other constraints that cannot be kept tell, since no retry would end better.
         """
         self.free([new.row])
         if not new.sampling.is_constrained:
             return None
         try:
             constraint = self._make(new)
+        except GrammarError as error:
+            num_output = len(new.token_ids) - new.num_prompt_tokens
+            logger.error(
+                "request %s: a bug: its grammar refuses its %d tokens of earlier output, taken up again after a "
+                "preemption or a replay: %s",
+                new.request_id,
+                num_output,
+                error,
+            )
+            return as_failure(error)
         except Exception as error:
-            return internal_failure(error).text
+            return internal_failure(error)
         self._constraints[new.row] = constraint
         self._is_constrained[new.row] = True
         if may_jump:

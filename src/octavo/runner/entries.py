@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from octavo.base.errors import InvariantError
 from octavo.kernels.ops import IntArray
+from octavo.proto.failure import Failure
 from octavo.proto.plan import StepPlan
 from octavo.runner.rows import TokenRows
 
@@ -52,7 +53,7 @@ class PromptRanges:
     last: IntArray
 
 
-def read_entries(plan: StepPlan, table: TokenRows) -> tuple[StepEntries, dict[int, str]]:
+def read_entries(plan: StepPlan, table: TokenRows) -> tuple[StepEntries, dict[int, Failure]]:
     """The entries of a plan that can be computed, and for each of the others its index and the reason.
 
     Raises InvariantError for a row that does not exist.
@@ -76,10 +77,13 @@ def read_entries(plan: StepPlan, table: TokenRows) -> tuple[StepEntries, dict[in
     return entries.keep(usable), failed
 
 
-def _reason(plan: StepPlan, index: int, table: TokenRows) -> str:
+def _reason(plan: StepPlan, index: int, table: TokenRows) -> Failure:
     row = plan.rows[index]
-    if row in table.faults:
-        return table.faults[row]
+    return table.faults[row] if row in table.faults else Failure("internal", _contradiction(plan, index, table))
+
+
+def _contradiction(plan: StepPlan, index: int, table: TokenRows) -> str:
+    row = plan.rows[index]
     if not table.is_active[row]:
         return f"row {row} holds no sequence"
     if index in plan.drafts:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from octavo.kernels.ops import IntArray, OpTable, Tensor
+from octavo.proto.failure import Failure
 from octavo.proto.result import TokenLogprobs
 from octavo.runner.batch import StepBatch
 from octavo.runner.entries import PromptRanges, StepEntries
@@ -52,10 +53,12 @@ class PromptLogprobs:
         self._max_rows = max_rows
         """Rows of logits at once."""
 
-    def compute(self, batch: StepBatch, logits_of: LogitsOf) -> tuple[dict[int, list[TokenLogprobs]], dict[int, str]]:
+    def compute(
+        self, batch: StepBatch, logits_of: LogitsOf
+    ) -> tuple[dict[int, list[TokenLogprobs]], dict[int, Failure]]:
         """Entry index -> logprobs of its prompt tokens in this step; entry index -> what was wrong with its logits."""
         found: dict[int, list[TokenLogprobs]] = {}
-        failed: dict[int, str] = {}
+        failed: dict[int, Failure] = {}
         ranges = batch.prompt_ranges
         if ranges is None:
             return found, failed
@@ -65,7 +68,7 @@ class PromptLogprobs:
             if all(position.logprobs[0] < math.inf for position in logprobs):  # NaN is not below
                 found[index] = logprobs
             else:
-                failed[index] = "the model's logits of a prompt position are not finite"
+                failed[index] = Failure("numeric", "the model's logits of a prompt position are not finite")
         return found, failed
 
     def _of_sequence(self, batch: StepBatch, seq: int, logits_of: LogitsOf) -> list[TokenLogprobs]:

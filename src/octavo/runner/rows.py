@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from octavo.kernels.ops import IntArray
+from octavo.proto.failure import Failure
 from octavo.proto.plan import NewSequence
 
 
@@ -29,7 +30,7 @@ class TokenRows:
         """[max_num_seqs] tokens known: given by the scheduler or sampled since."""
         self.num_prompt: IntArray = np.zeros(max_num_seqs, np.int32)
         self.is_active: npt.NDArray[np.bool_] = np.zeros(max_num_seqs, np.bool_)
-        self.faults: dict[int, str] = {}
+        self.faults: dict[int, Failure] = {}
         """Row -> why its sequence cannot be computed. Such a row is not active."""
 
     def free(self, rows: Sequence[int]) -> None:
@@ -44,7 +45,7 @@ class TokenRows:
         self.free([row])
         fault = self._fault_of(new)
         if fault is not None:
-            self.set_fault(row, fault)
+            self.set_fault(row, Failure("internal", fault))
             return
         num_tokens = len(new.token_ids)
         self.token_ids[row, :num_tokens] = new.token_ids
@@ -52,7 +53,7 @@ class TokenRows:
         self.num_prompt[row] = new.num_prompt_tokens
         self.is_active[row] = True
 
-    def set_fault(self, row: int, fault: str) -> None:
+    def set_fault(self, row: int, fault: Failure) -> None:
         """Make each step of this row's sequence fail with `fault`, until the row is freed."""
         self.is_active[row] = False
         self.faults[row] = fault

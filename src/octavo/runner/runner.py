@@ -21,6 +21,7 @@ from octavo.base.errors import InvariantError
 from octavo.kernels.ops import OpTable
 from octavo.models.cost import CostModel, StepCost
 from octavo.models.interface import Hidden, Model
+from octavo.proto.failure import Failure
 from octavo.proto.kv import KvCacheSpec
 from octavo.proto.plan import StepPlan
 from octavo.proto.result import StepResult, StepTimings
@@ -42,7 +43,7 @@ class PreparedStep:
 
     plan: StepPlan
     batch: StepBatch
-    failed: dict[int, str]
+    failed: dict[int, Failure]
     batch_s: float
 
 
@@ -177,7 +178,7 @@ class ModelRunner:
             outcome.ends[index] = ended[row]
         return self._build(entries.keep(~is_ended))
 
-    def _resolve(self, batch: StepBatch, failed: dict[int, str]) -> StepBatch:
+    def _resolve(self, batch: StepBatch, failed: dict[int, Failure]) -> StepBatch:
         """Fill the pending tokens; sequences whose tokens are still unknown leave the batch."""
         complete = resolve(batch, self._rows)
         if complete is None:
@@ -186,15 +187,15 @@ class ModelRunner:
         resolve(batch, self._rows)
         return batch
 
-    def _drop(self, batch: StepBatch, kept: Mask, failed: dict[int, str], reason: str) -> StepBatch:
+    def _drop(self, batch: StepBatch, kept: Mask, failed: dict[int, Failure], reason: str) -> StepBatch:
         """The batch without the sequences where `kept` [S] is false, which fail."""
         for index in batch.entries.indices[~kept].tolist():
-            failed[index] = reason
+            failed[index] = Failure("internal", reason)
         return self._build(batch.entries.keep(kept))
 
     # ---- after the forward --------------------------------------------------------------------------------------
 
-    def _check_hidden(self, batch: StepBatch, hidden: Hidden, failed: dict[int, str]) -> None:
+    def _check_hidden(self, batch: StepBatch, hidden: Hidden, failed: dict[int, Failure]) -> None:
         """Fail the sequences of which a token is not finite: their K and V must never be published.
 
         A key or value that is not finite spoils what its own position finds, since a token attends to itself. Where
@@ -203,7 +204,7 @@ class ModelRunner:
         if hidden.is_finite is None or hidden.is_finite.all():
             return
         for seq in set(sequences_of(batch, np.flatnonzero(~hidden.is_finite)).tolist()):
-            failed[int(batch.entries.indices[seq])] = "the model's hidden states are not finite"
+            failed[int(batch.entries.indices[seq])] = Failure("numeric", "the model's hidden states are not finite")
 
     def _collect_prompt_logprobs(self, batch: StepBatch, hidden: Hidden, outcome: StepOutcome) -> None:
         found, wrong = self._prompts.compute(batch, lambda rows: self._model.logits(hidden, rows))

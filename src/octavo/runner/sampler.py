@@ -29,7 +29,7 @@ class StepOutcome:
     """What a step has produced so far, by index in the plan."""
 
     token_ids: list[list[int]]
-    failed: dict[int, str]
+    failed: dict[int, Failure]
     logprobs: dict[int, list[TokenLogprobs]] = field(default_factory=dict)
     prompt_logprobs: dict[int, list[TokenLogprobs]] = field(default_factory=dict)
     ends: dict[int, Failure | None] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class Sampler:
         """[R] which rows have a token that counts; the others have failed or ended."""
         good = result.finite
         for place in np.flatnonzero(~good).tolist():
-            outcome.failed[draw.indices[place]] = "the model's logits are not finite"
+            outcome.failed[draw.indices[place]] = Failure("numeric", "the model's logits are not finite")
         if outcome.failed:
             good = good & np.array([index not in outcome.failed for index in draw.indices])
         errors = draw.job.errors

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from octavo.kernels.ops import FloatArray, IntArray
+from octavo.proto.failure import Failure
 from octavo.proto.plan import NewSequence
 from octavo.proto.sampling import SamplingParams
 
@@ -87,8 +88,8 @@ class SamplingTable:
         self.is_special: npt.NDArray[np.bool_] = np.zeros(max_num_seqs, np.bool_)
         self.specials: dict[int, SpecialSampling] = {}
 
-    def admit(self, new: NewSequence) -> str | None:
-        """Set a row's constants. Returns what is wrong with them, None if nothing."""
+    def admit(self, new: NewSequence) -> Failure | None:
+        """Set a row's constants. Returns what is wrong with them, None if nothing: the border lets no such thing in."""
         row, params = new.row, new.sampling
         self.temperature[row] = params.temperature
         self.top_k[row] = min(params.top_k, self._vocab_size)
@@ -107,7 +108,8 @@ class SamplingTable:
             self.specials.pop(row, None)
             return None
         self.specials[row] = special
-        return self._fault_of(special)
+        fault = self._fault_of(special)
+        return None if fault is None else Failure("internal", fault)
 
     def bans_tokens(self, row: int) -> bool:
         """The parameters of a row keep some tokens from ever being taken."""

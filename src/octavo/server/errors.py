@@ -36,6 +36,8 @@ ErrorCode = Literal[
     "shutting_down",
     "constraint_failed",
     "request_failed",
+    "numerical_error",
+    "deadline_exceeded",
     "internal_error",
 ]
 
@@ -91,7 +93,13 @@ class ApiError(Exception):
         return msgspec.json.encode(ErrorResponse(error=info))
 
 
-_TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error", 503: "service_unavailable"}
+_TYPES = {
+    401: "authentication_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+    503: "service_unavailable",
+    504: "timeout_error",
+}
 
 
 def write_openai_error(error: ApiError, request_id: str) -> tuple[int, bytes]:
@@ -113,6 +121,11 @@ def invalid_value(message: str, param: str | None) -> ApiError:
 def unavailable(code: ErrorCode, message: str, *, closes: bool = False, retry_after_s: int = RETRY_AFTER_S) -> ApiError:
     """Try again later."""
     return ApiError(503, code, message, headers={"retry-after": str(retry_after_s)}, closes=closes)
+
+
+def hopeless(status: int, code: ErrorCode, message: str) -> ApiError:
+    """A failure of the server's that the same request would meet again: official clients repeat a 5xx unless told."""
+    return ApiError(status, code, message, headers={"x-should-retry": "false"})
 
 
 def as_api_error(error: Exception, request_id: str) -> ApiError:

@@ -10,11 +10,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
 
+from octavo.base.log import get_logger
 from octavo.engine.front.async_llm import AsyncLLM
 from octavo.engine.front.streams import OutputStream
 from octavo.engine.input.processor import PreparedRequest
 from octavo.outputs import CompletionOutput, RequestOutput
-from octavo.server.errors import ApiError, hidden_error, unavailable
+from octavo.server.errors import ApiError, hidden_error, hopeless, unavailable
+
+logger = get_logger(__name__)
 
 
 async def collect(engine: AsyncLLM, requests: Sequence[PreparedRequest]) -> list[RequestOutput]:
@@ -80,6 +83,12 @@ def _as_api_error(failed: CompletionOutput, request_id: str) -> ApiError:
             return ApiError(422, "constraint_failed", f"The request cannot be finished: {failed.error}.")
         case "limit":
             return ApiError(500, "request_failed", f"The request failed: {failed.error}.")
+        case "numeric":
+            logger.warning("request %s: %s", request_id, failed.error)
+            return hopeless(500, "numerical_error", f"The request cannot be computed: {failed.error}.")
+        case "deadline":
+            text = f"The request was not finished in the time that the server allows one: {failed.error}."
+            return hopeless(504, "deadline_exceeded", text)
         case _:
             return hidden_error(request_id, failed.error)
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import pytest
 from fakes.scheduling import end_of, make_world, next_result, request
 
-from octavo.proto.failure import Failure
+from octavo.proto.failure import Failure, FailureKind
 
 
-def test_a_row_that_failed_ends_its_request_and_publishes_nothing() -> None:
+@pytest.mark.parametrize(("kind", "num_faults"), [("internal", 1), ("numeric", 0), ("request", 0)])
+def test_a_row_that_failed_ends_its_request_and_publishes_nothing(kind: FailureKind, num_faults: int) -> None:
     world = make_world()
     prompt = list(range(12))
     world.add(request("bad", prompt=prompt))
     good = world.add(request("good"))
-    result = next_result(world, failed={0: "non-finite logit"})
+    failure = Failure(kind, "non-finite logit")
+    result = next_result(world, failed={0: failure})
     world.driver.take(world.scheduler.update(result, 0.0))
-    assert end_of(world, "bad").error == Failure("internal", "non-finite logit")
+    assert end_of(world, "bad").error == failure
+    assert world.scheduler.stats().num_faults == num_faults
     world.driver.run()
     world.check_lone(good)
     world.add(request("same", prompt=prompt))

@@ -12,7 +12,10 @@ import msgspec
 import pytest
 from fakes.scheduling import World, hybrid, make_world, request
 
+from octavo.proto.failure import Failure
 from octavo.proto.request import NewRequest
+
+NOT_COMPUTED = Failure("numeric", "not computed")
 
 DEPTHS = [2, 3]
 
@@ -239,7 +242,7 @@ def test_who_shares_blocks_that_a_failed_row_did_not_fill_computes_again(is_same
         assert plan is not None
         result = world.model.execute(plan, spoiled=[plan.rows[0]] if index == 0 else ())
         if index == 0:
-            result = msgspec.structs.replace(result, token_ids=[[], *result.token_ids[1:]], failed={0: "not computed"})
+            result = msgspec.structs.replace(result, token_ids=[[], *result.token_ids[1:]], failed={0: NOT_COMPUTED})
         world.driver.take(world.scheduler.update(result, 0.0))
         world.scheduler.check_integrity()
     later = world.add(request("c", prompt=[*stem, 70]))
@@ -260,7 +263,7 @@ def test_a_sample_made_from_blocks_of_a_failed_row_is_dropped_though_its_request
         assert plan is not None
         result = world.model.execute(plan, spoiled=[plan.rows[0]] if index == 0 else ())
         if index == 0:
-            result = msgspec.structs.replace(result, token_ids=[[], result.token_ids[1]], failed={0: "not computed"})
+            result = msgspec.structs.replace(result, token_ids=[[], result.token_ids[1]], failed={0: NOT_COMPUTED})
         world.driver.take(world.scheduler.update(result, 0.0))
     world.driver.run()
     world.check_lone(sharer)

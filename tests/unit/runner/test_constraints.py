@@ -146,9 +146,12 @@ def test_a_mask_that_cannot_be_made_ends_its_text_with_that_error() -> None:
     )
 
 
-def test_a_sequence_that_contradicts_its_grammar_cannot_enter() -> None:
+def test_a_sequence_whose_grammar_refuses_its_earlier_output_ends_alone_and_is_logged_as_a_bug(caplog) -> None:
     result = enter(make_runner(), constrained(one_of([20])), output=[21])
-    assert result.failed == {0: "GrammarError: token 21 is not allowed behind []"}
+    assert result.failed == {0: Failure("request", "token 21 is not allowed behind []")}
+    (record,) = caplog.records
+    assert record.levelname == "ERROR"
+    assert "request r0: a bug: its grammar refuses its 1 tokens of earlier output" in record.getMessage()
 
 
 def test_a_runner_without_grammars_says_so() -> None:
@@ -160,7 +163,9 @@ def test_a_runner_without_grammars_says_so() -> None:
         max_model_len=32,
         max_num_batched_tokens=64,
     )
-    assert "no grammars" in enter(runner, constrained(one_of([20]))).failed[0]
+    failure = enter(runner, constrained(one_of([20]))).failed[0]
+    assert failure.kind == "internal"
+    assert "no grammars" in failure.text
 
 
 # ---- forced tokens --------------------------------------------------------------------------------------------------

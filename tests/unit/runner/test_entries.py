@@ -40,12 +40,14 @@ def test_a_bad_entry_fails_alone(rows, share, reason):
     entries, failed = read_entries(plan(1, [(1, 0, 3, True), share, (0, 0, 1, True)]), rows)
     assert entries.indices.tolist() == [0, 2]
     assert list(failed) == [1]
-    assert reason in failed[1]
+    assert failed[1].kind == "internal"
+    assert reason in failed[1].text
 
 
 def test_draft_tokens_are_refused_not_ignored(rows):
     _, failed = read_entries(plan(1, [(1, 0, 3, True)], drafts={0: [5]}), rows)
-    assert "draft" in failed[0]
+    assert failed[0].kind == "internal"
+    assert "draft" in failed[0].text
 
 
 @pytest.mark.parametrize("row", [-1, 4])

@@ -89,7 +89,8 @@ def test_bad_logits_in_the_prompt_fail_the_entry_alone():
     new = [sequence(0, [1, 5, 2], sampling=GREEDY.clone(prompt_logprobs=0)), sequence(1, [3])]
     blocks = [*blocks_for(0, 4), *blocks_for(1, 4)]
     result = runner.execute(plan(1, [(0, 0, 3, True), (1, 0, 1, True)], new=new, new_blocks=blocks))
-    assert "prompt position" in result.failed[0]
+    assert result.failed[0].kind == "numeric"
+    assert "prompt position" in result.failed[0].text
     assert result.prompt_logprobs == {}
     assert result.token_ids[0] == []
     assert len(result.token_ids[1]) == 1

@@ -53,7 +53,8 @@ def test_a_reused_row_knows_only_the_new_tokens(rows):
 def test_a_sequence_that_cannot_be_computed_leaves_a_fault(rows, bad, reason):
     rows.admit(bad)
     assert not rows.is_active[0]
-    assert reason in rows.faults[0]
+    assert rows.faults[0].kind == "internal"
+    assert reason in rows.faults[0].text
 
 
 def test_freeing_clears_the_fault_and_may_be_repeated(rows):

@@ -7,6 +7,7 @@ from fakes.plans import GREEDY, blocks_for, plan, sequence
 
 from octavo.base.errors import InvariantError
 from octavo.models.cost import CostModel
+from octavo.proto.failure import Failure
 from octavo.proto.sampling import SamplingParams
 from octavo.runner import ModelRunner
 from octavo.runner.constraints import NOTHING_LEFT
@@ -171,7 +172,7 @@ def test_a_row_with_bad_logits_fails_alone():
         plan(1, [(0, 0, 2, True), (1, 0, 1, True), (2, 0, 1, True)], new=new, new_blocks=rows_blocks(0, 1, 2))
     )
     assert result.token_ids == [lone_text([1, 2], 1), [], lone_text([3], 1)]
-    assert "not finite" in result.failed[1]
+    assert result.failed == {1: Failure("numeric", "the model's logits are not finite")}
     behind = runner.execute(plan(2, [(1, 1, 1, True), (0, 2, 1, True)]))
     assert list(behind.failed) == [0]
     assert behind.token_ids[1] == lone_text([1, 2], 2)[1:]
@@ -184,8 +185,7 @@ def test_a_hidden_state_that_is_not_finite_fails_its_sequence_whether_or_not_it_
     new = [sequence(0, [1, 2]), sequence(1, [4, 66, 5, 6, 7, 8]), sequence(2, [3])]
     shares = [(0, 0, 2, True), (1, 0, 6 if samples else 4, samples), (2, 0, 1, True)]
     result = runner.execute(plan(1, shares, new=new, new_blocks=rows_blocks(0, 1, 2)))
-    assert list(result.failed) == [1]
-    assert "hidden states are not finite" in result.failed[1]
+    assert result.failed == {1: Failure("numeric", "the model's hidden states are not finite")}
     assert result.token_ids == [lone_text([1, 2], 1), [], lone_text([3], 1)]
 
 
@@ -205,7 +205,7 @@ def test_a_sequence_outside_the_vocabulary_fails_alone():
     result = runner.execute(plan(1, shares, new=new, new_blocks=rows_blocks(0, 1, 2)))
     assert result.token_ids[1] == lone_text([3], 1)
     assert sorted(result.failed) == [0, 2]
-    assert all("vocabulary" in reason for reason in result.failed.values())
+    assert all(failure.kind == "internal" and "vocabulary" in failure.text for failure in result.failed.values())
 
 
 def test_a_sequence_without_a_block_fails_alone():
@@ -214,7 +214,8 @@ def test_a_sequence_without_a_block_fails_alone():
     blocks = [(0, 0, 0, [1]), *rows_blocks(1)]
     result = runner.execute(plan(1, [(0, 0, 5, True), (1, 0, 1, True)], new=new, new_blocks=blocks))
     assert list(result.failed) == [0]
-    assert "no block" in result.failed[0]
+    assert result.failed[0].kind == "internal"
+    assert "no block" in result.failed[0].text
     assert result.token_ids[1] == lone_text([3], 1)
 
 

@@ -109,7 +109,9 @@ def test_constants_are_set_and_overwritten_with_the_row(table):
     ],
 )
 def test_ids_outside_the_vocabulary_are_a_fault_of_the_row(table, fields):
-    assert "outside the vocabulary" in table.admit(sequence(0, [1], sampling=SamplingParams(**fields)))
+    fault = table.admit(sequence(0, [1], sampling=SamplingParams(**fields)))
+    assert fault.kind == "internal"
+    assert "outside the vocabulary" in fault.text
 
 
 def test_a_bad_word_that_can_never_be_written_before_its_end_is_harmless(table):

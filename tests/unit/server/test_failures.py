@@ -110,13 +110,16 @@ def test_a_stream_says_why_a_request_could_not_be_finished(stream):
 @pytest.mark.parametrize(
     ("kind", "status", "code"),
     [("internal", 500, "internal_error"), (None, 500, "internal_error"), ("limit", 500, "request_failed"),
-     ("request", 422, "constraint_failed")],
+     ("request", 422, "constraint_failed"), ("numeric", 500, "numerical_error"),
+     ("deadline", 504, "deadline_exceeded")],
 )  # fmt: skip
 def test_an_answer_at_once_has_a_status_for_each_kind(kind, status, code):
     error = failure_of(failing(kind, size=1000))
     assert (error.status, error.code) == (status, code)
-    assert ("path" in error.message) == (kind in ("limit", "request"))
-    assert error.type == ("invalid_request_error" if status == 422 else "internal_server_error")
+    assert ("path" in error.message) == (kind not in ("internal", None))
+    types = {422: "invalid_request_error", 500: "internal_server_error", 504: "timeout_error"}
+    assert error.type == types[status]
+    assert ("x-should-retry" in error.headers) == (kind in ("numeric", "deadline"))
 
 
 def test_responses_that_are_not_streamed_tell_no_more():
@@ -125,6 +128,18 @@ def test_responses_that_are_not_streamed_tell_no_more():
     with pytest.raises(ApiError) as failed:
         asyncio.run(answer_whole(exchange, service, ResponsesRequest(input="x"), make_turn(is_plain=True)))
     assert "path" not in json.loads(as_api_error(failed.value, "r").body())["error"]["message"]
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize(("kind", "expected"), [("deadline", "deadline_exceeded"), ("numeric", "numerical_error")])
+def test_a_stream_that_has_begun_ends_with_the_error_of_its_kind(stream, kind, expected):
+    text, code = streamed(stream, failing(kind, "because of this"))
+    assert "because of this" in text
+    assert code == expected
+    if stream is _message:
+        assert json.loads(text.rsplit("data: ", 1)[1])["error"]["type"] == (
+            "timeout_error" if kind == "deadline" else "api_error"
+        )
 
 
 @pytest.mark.parametrize("stream", STREAMS)

@@ -146,7 +146,7 @@ class Dispatcher:
             self._end(stream, "error", error)
 
     def _expire(self, stream: OutputStream) -> None:
-        self._end(stream, "error", Failure("limit", "the deadline has passed"))
+        self._end(stream, "error", Failure("deadline", "the deadline has passed"))
 
     def _end(self, stream: OutputStream, reason: FinishReason, error: Failure | None) -> None:
         self._stop_in_engine(stream)

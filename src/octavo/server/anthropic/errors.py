@@ -22,6 +22,7 @@ _TYPES = {
     408: "timeout_error",
     413: "request_too_large",
     429: "rate_limit_error",
+    504: "timeout_error",
     OVERLOADED: "overloaded_error",
 }
 _NAMES = (

@@ -27,6 +27,7 @@ def written(error):
         (ApiError(429, "queue_full", "m"), 529, "overloaded_error"),
         (ApiError(500, "internal_error", "m"), 500, "api_error"),
         (ApiError(503, "unavailable", "m"), 503, "api_error"),
+        (ApiError(504, "deadline_exceeded", "m"), 504, "timeout_error"),
     ],
 )
 def test_each_error_has_anthropics_kind(error, status, kind):
