@@ -49,16 +49,16 @@ test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow --timeout 1800 $(PYTEST_ARGS)
 
 check: $(VENV)/.dev
-	$(BIN)/ruff format --check src tests tools
-	$(BIN)/ruff check src tests tools
+	$(BIN)/ruff format --check src tests tools examples
+	$(BIN)/ruff check src tests tools examples
 	$(BIN)/mypy
 	$(BIN)/python tools/lint_imports.py
 	$(BIN)/python tools/lint_size.py
 	find native -name '*.cpp' -o -name '*.h' | xargs $(BIN)/clang-format --dry-run --Werror
 
 format: $(VENV)/.dev
-	$(BIN)/ruff format src tests tools
-	$(BIN)/ruff check --fix src tests tools
+	$(BIN)/ruff format src tests tools examples
+	$(BIN)/ruff check --fix src tests tools examples
 	find native -name '*.cpp' -o -name '*.h' | xargs $(BIN)/clang-format -i
 
 bench-scheduler: $(VENV)/.installed
