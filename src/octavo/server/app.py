@@ -17,7 +17,7 @@ from octavo.obs.request_log import RequestLine, log_request
 from octavo.server import chat, completions, health, models, tokenize
 from octavo.server.admission import QueueFullError
 from octavo.server.anthropic import endpoint as anthropic
-from octavo.server.anthropic.route import COUNT_TOKENS, MESSAGES, adopt, is_anthropic
+from octavo.server.anthropic.route import COUNT_TOKENS, MESSAGES, MODELS, adopt, speaks_anthropic
 from octavo.server.auth import OPEN_PATHS, ApiKeys
 from octavo.server.connection import Receive, Send
 from octavo.server.cors import CrossOrigin
@@ -33,7 +33,6 @@ access_log = get_logger("octavo.server.access")
 Endpoint = Callable[[Exchange, Service], Awaitable[None]]
 LOADING_RETRY_AFTER_S = 2
 CLIENT_GONE = 499
-_MODELS = "/v1/models/"
 _RESPONSES = "/v1/responses/"
 
 
@@ -66,7 +65,7 @@ class App:
             "/v1/responses": {"POST": responses.serve},
             MESSAGES: {"POST": anthropic.serve},
             COUNT_TOKENS: {"POST": anthropic.count_tokens},
-            "/v1/models": {"GET": models.list_models},
+            MODELS: {"GET": models.list_models},
             "/tokenize": {"POST": tokenize.tokenize},
             "/detokenize": {"POST": tokenize.detokenize},
             "/health": {"GET": health.health},
@@ -83,7 +82,7 @@ class App:
         if not self._config.disable_fastapi_docs:
             without_engine += ["/docs", "/openapi.json"]
         table = {path: ", ".join(methods) for path, methods in self._routes.items()}
-        return sorted({**table, _MODELS + "{id}": "GET", **dict.fromkeys(without_engine, "GET")}.items())
+        return sorted({**table, MODELS + "/{id}": "GET", **dict.fromkeys(without_engine, "GET")}.items())
 
     def begin_drain(self) -> None:
         """Refuse what is new from now on."""
@@ -97,7 +96,7 @@ class App:
         if scope["type"] != "http":
             raise ValueError(f"scope type {scope['type']!r}: only http is served")
         exchange = Exchange(scope, receive, send, self._path_of(scope))
-        if is_anthropic(exchange.path):
+        if speaks_anthropic(exchange):
             adopt(exchange)
         try:
             await self._serve(exchange)
@@ -139,16 +138,16 @@ class App:
         await self._dispatch(exchange)
 
     def _check_key(self, exchange: Exchange) -> None:
-        api_key = exchange.headers(b"x-api-key") if is_anthropic(exchange.path) else ()
+        api_key = exchange.headers(b"x-api-key") if exchange.speaks_anthropic else ()
         if exchange.path not in OPEN_PATHS and not self._keys.accepts(exchange.headers(b"authorization"), api_key):
             message = "Unauthorized: send a valid key as `Authorization: Bearer KEY`."
             raise ApiError(401, "invalid_api_key", message, headers={"www-authenticate": "Bearer"})
 
     async def _dispatch(self, exchange: Exchange) -> None:
         path, method = exchange.path, "GET" if exchange.method == "HEAD" else exchange.method
-        if path.startswith(_MODELS) and len(path) > len(_MODELS):
+        if path.startswith(MODELS + "/") and (name := path[len(MODELS) + 1 :]):
             self._check_method(method, {"GET"})
-            await models.show_model(exchange, self._ready_service(), unquote(path[len(_MODELS) :]))
+            await models.show_model(exchange, self._ready_service(), unquote(name))
             return
         if path.startswith(_RESPONSES) and (allowed := responses.methods_of_stored(path[len(_RESPONSES) :])):
             self._check_method(method, allowed)

@@ -40,6 +40,8 @@ class Exchange:
         self.receive = receive
         self.write_error = write_openai_error
         """(status, body) of an error, given the request's id."""
+        self.speaks_anthropic = False
+        """The client knows Anthropic's forms; see anthropic/route.py."""
         self.status: int | None = None
         self.extra_headers: list[tuple[bytes, bytes]] = []
         """Sent with every answer."""

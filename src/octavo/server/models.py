@@ -1,4 +1,4 @@
-"""GET /v1/models and /v1/models/{id}."""
+"""GET /v1/models and /v1/models/{id}, in the form that the client's API has."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import PurePath
 
 import msgspec
 
+from octavo.server.anthropic import models as anthropic
 from octavo.server.exchange import Exchange
 from octavo.server.service import Service
 
@@ -48,12 +49,18 @@ class ModelList(msgspec.Struct, kw_only=True):
 
 
 async def list_models(exchange: Exchange, service: Service) -> None:
-    """All cards."""
+    """All cards; a page of them for Anthropic's clients."""
+    if exchange.speaks_anthropic:
+        await anthropic.list_models(exchange, service)
+        return
     await exchange.reply_json(ModelList(data=[_card(name, service) for name in service.model_names]))
 
 
 async def show_model(exchange: Exchange, service: Service, name: str) -> None:
     """One card. Raises ApiError 404."""
+    if exchange.speaks_anthropic:
+        await anthropic.show_model(exchange, service, name)
+        return
     await exchange.reply_json(_card(service.choose_model(name), service))
 
 

@@ -17,6 +17,7 @@ from octavo.server.anthropic.message_types import (
     MessagesRequest,
     TokenCount,
 )
+from octavo.server.anthropic.models import MessageModel, MessageModelList
 from octavo.server.api.chat_types import ChatCompletionRequest, ChatCompletionResponse
 from octavo.server.api.completion_types import CompletionRequest, CompletionResponse
 from octavo.server.errors import ErrorResponse
@@ -36,6 +37,8 @@ class Described:
     request: type | None = None
     response: type | None = None
     failure: type = ErrorResponse
+    other_response: type | None = None
+    """In place of `response` for clients of the other API."""
 
 
 ENDPOINTS: Sequence[Described] = (
@@ -51,8 +54,8 @@ ENDPOINTS: Sequence[Described] = (
         TokenCount,
         MessageErrorResponse,
     ),
-    Described("GET", "/v1/models", "Names the model is served under", None, ModelList),
-    Described("GET", "/v1/models/{id}", "One of them", None, ModelCard),
+    Described("GET", "/v1/models", "Names the model is served under", None, ModelList, other_response=MessageModelList),
+    Described("GET", "/v1/models/{id}", "One of them", None, ModelCard, other_response=MessageModel),
     Described("POST", "/tokenize", "Text or messages to token ids", TokenizeRequest, TokenizeResponse),
     Described("POST", "/detokenize", "Token ids to text", DetokenizeRequest, DetokenizeResponse),
     Described("GET", "/health", "The engine answers"),
@@ -70,7 +73,9 @@ ENDPOINTS: Sequence[Described] = (
 
 def render_openapi(root_path: str) -> bytes:
     """OpenAPI 3.1."""
-    mentioned = [kind for item in ENDPOINTS for kind in (item.request, item.response, item.failure)]
+    mentioned = [
+        kind for item in ENDPOINTS for kind in (item.request, item.response, item.other_response, item.failure)
+    ]
     kinds = list(dict.fromkeys(kind for kind in mentioned if kind is not None))
     schemas, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     by_kind = dict(zip(kinds, schemas, strict=True))
@@ -92,7 +97,8 @@ def render_openapi(root_path: str) -> bytes:
 def _operation(item: Described, schemas: dict[type, Any]) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": "Success"}
     if item.response is not None:
-        answer["content"] = {"application/json": {"schema": schemas[item.response]}}
+        forms = [schemas[kind] for kind in (item.response, item.other_response) if kind is not None]
+        answer["content"] = {"application/json": {"schema": forms[0] if len(forms) == 1 else {"anyOf": forms}}}
     failure = {"description": "Error", "content": {"application/json": {"schema": schemas[item.failure]}}}
     operation: dict[str, Any] = {"summary": item.summary, "responses": {"200": answer, "default": failure}}
     if item.request is not None:
