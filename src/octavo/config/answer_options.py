@@ -17,8 +17,11 @@ ToolStrictLevel = Literal["auto", "function", "parameter"]
 ReasoningField = Literal["both", "reasoning", "reasoning_content"]
 
 STRUCTURED_OUTPUTS_SWITCHES = ("disable_any_whitespace", "disable_additional_properties", "enable_in_reasoning")
-STRUCTURED_OUTPUTS_BACKENDS = ("auto", "guidance", "xgrammar", "outlines", "lm-format-enforcer")
-"""Names that vLLM knows: one back end does what any of them would."""
+OWN_BACKENDS = ("auto", "guidance")
+"""The one back end, and the choice between one."""
+FOREIGN_BACKENDS = ("xgrammar", "outlines", "lm-format-enforcer")
+"""Others that vLLM knows. The name says how a promise is kept, not which: people's command lines go on working."""
+STRUCTURED_OUTPUTS_BACKENDS = OWN_BACKENDS + FOREIGN_BACKENDS
 
 _OURS = "Ours: vLLM has no such limit."
 
@@ -54,8 +57,10 @@ class AnswerConfig:
     structured_outputs_config: Mapping[str, object] = option(
         {},
         'Defaults of constraints, as JSON: {"disable_any_whitespace": true}; also disable_additional_properties, '
-        "enable_in_reasoning (the constraint holds from the first token) and backend, of which there is one.",
+        "enable_in_reasoning (the constraint holds from the first token) and backend (auto or guidance).",
         kind="json",
+        differs="There is one back end, guidance. vLLM's other names (xgrammar, outlines, lm-format-enforcer) are "
+        "taken for it with a warning, since any of them must keep the same constraint; an unknown name is refused.",
     )
     reasoning_parser: str = option(
         "auto",

@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from octavo.base.errors import ConfigProblem
-from octavo.config.answer_options import STRUCTURED_OUTPUTS_BACKENDS, STRUCTURED_OUTPUTS_SWITCHES
+from octavo.config.answer_options import (
+    FOREIGN_BACKENDS,
+    OWN_BACKENDS,
+    STRUCTURED_OUTPUTS_BACKENDS,
+    STRUCTURED_OUTPUTS_SWITCHES,
+)
 from octavo.config.option import AUTO
 from octavo.config.schema import EngineConfig
 
@@ -109,7 +114,8 @@ def constraints_have_known_defaults(config: EngineConfig) -> Iterator[ConfigProb
         label = f"structured_outputs_config.{name}"
         if name == "backend":
             if value not in STRUCTURED_OUTPUTS_BACKENDS:
-                yield ConfigProblem(label, value, f"must be one of {', '.join(STRUCTURED_OUTPUTS_BACKENDS)}")
+                remedy = f"is not known; use {' or '.join(OWN_BACKENDS)}, or leave it out"
+                yield ConfigProblem(label, value, f"{remedy} ({', '.join(FOREIGN_BACKENDS)} are taken for guidance)")
         elif name not in STRUCTURED_OUTPUTS_SWITCHES:
             yield ConfigProblem(
                 label, value, f"is not known; known are backend, {', '.join(STRUCTURED_OUTPUTS_SWITCHES)}"

@@ -35,7 +35,7 @@ from octavo.engine.input.front_parts import (
 )
 from octavo.engine.input.processor import InputProcessor
 from octavo.engine.output.processor import OutputProcessor
-from octavo.engine.startup_log import startup_lines
+from octavo.engine.startup_log import startup_lines, startup_warnings
 from octavo.engine.timeline import Timeline
 from octavo.executor.interface import Executor
 from octavo.grammar.cache import GrammarCache
@@ -195,6 +195,8 @@ def _load_executor(
     except BaseException:
         executor.shutdown()
         raise
+    for line in startup_warnings(resolved):
+        logger.warning(line)
     for line in startup_lines(resolved, timeline.phases):
         logger.info(line)
     return executor, StepMeter(rates)

@@ -8,10 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from octavo.base.units import format_bytes
+from octavo.config.answer_options import FOREIGN_BACKENDS, OWN_BACKENDS
 from octavo.config.resolved import ResolvedConfig
 
 _LOADING = ("machine", "checkpoint", "kernels", "weights")
 _PREPARING = ("KV memory", "warm-up", "rates")
+
+
+def startup_warnings(config: ResolvedConfig) -> list[str]:
+    """What was asked for, is taken, and does not mean what it says."""
+    backend = config.options.answers.structured_outputs_config.get("backend")
+    if backend not in FOREIGN_BACKENDS:
+        return []
+    return [
+        f"structured_outputs_config.backend={backend!r}: constraints are kept by guidance (llguidance), there is "
+        f"no other; use {' or '.join(OWN_BACKENDS)}, or leave it out"
+    ]
 
 
 def startup_lines(config: ResolvedConfig, phases: Mapping[str, float]) -> list[str]:

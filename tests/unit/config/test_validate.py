@@ -35,6 +35,11 @@ def test_what_does_not_go_together_is_named(config, options):
     assert [problem.option for problem in find_problems(config)] == options
 
 
+def test_an_unknown_back_end_of_constraints_is_told_which_there_are():
+    (problem,) = find_problems(EngineConfig(answers=AnswerConfig(structured_outputs_config={"backend": ["x"]})))
+    assert str(problem).startswith("structured_outputs_config.backend=['x']: is not known; use auto or guidance")
+
+
 def test_every_rule_is_broken_by_some_case_above():
     broken = {rule for rule in RULES for config, _ in BAD if list(rule(config))}
     assert broken == set(RULES)

@@ -4,8 +4,27 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
+
 from octavo.config.resolved import MemoryBudget
-from octavo.engine.startup_log import startup_lines
+from octavo.engine.startup_log import startup_lines, startup_warnings
+
+
+def with_backend(*name: str) -> SimpleNamespace:
+    answers = SimpleNamespace(structured_outputs_config=dict(zip(["backend"], name, strict=False)))
+    return SimpleNamespace(options=SimpleNamespace(answers=answers))
+
+
+@pytest.mark.parametrize("name", ["xgrammar", "outlines", "lm-format-enforcer"])
+def test_a_back_end_that_is_not_here_is_told_who_keeps_constraints(name: str) -> None:
+    (warning,) = startup_warnings(with_backend(name))
+    assert f"structured_outputs_config.backend='{name}'" in warning
+    assert "use auto or guidance" in warning
+
+
+@pytest.mark.parametrize("name", [[], ["auto"], ["guidance"]])
+def test_the_back_end_that_is_here_is_no_news(name: list[str]) -> None:
+    assert startup_warnings(with_backend(*name)) == []
 
 
 def test_lines_have_vllms_words():

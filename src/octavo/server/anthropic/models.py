@@ -1,7 +1,6 @@
 """GET /v1/models and /v1/models/{id} as Anthropic's clients read them.
 
-Owns: the cards and their pages.   Does not own: who is a client of Anthropic (route.py), the cards of OpenAI (models.py of
-the server).
+Owns: the cards and their pages.   Does not own: who is a client of Anthropic (route.py), OpenAI's cards (../models.py).
 """
 
 from __future__ import annotations
