@@ -86,22 +86,14 @@ void bind_ops(nb::class_<backend>& ops) {
             },
             "q"_a, "batch"_a, "cache"_a, "layer"_a, "options"_a)
         .def(
-            "project_qkv",
+            "decode",
             [](backend& self, const tensor& residual, const held_batch& batch, kv_cache& cache,
-               const attention_block& block) {
+               const decoder_layers& decoder, const std::optional<array<int32_t, 1>>& rows) {
                 const no_gil release;
-                return self.project_qkv(residual, batch.batch, cache, block);
+                return self.decode(residual, batch.batch, cache, decoder, rows ? rows->data() : nullptr,
+                                   rows ? static_cast<int64_t>(rows->shape(0)) : 0);
             },
-            "residual"_a, "batch"_a, "cache"_a, "block"_a)
-        .def(
-            "feed_forward",
-            [](backend& self, const tensor& attended, const tensor& residual,
-               const std::optional<array<int32_t, 1>>& rows, const feed_forward_block& block) {
-                const no_gil release;
-                return self.feed_forward(attended, residual, rows ? rows->data() : nullptr,
-                                         rows ? static_cast<int64_t>(rows->shape(0)) : 0, block);
-            },
-            "attended"_a, "residual"_a, "rows"_a.noconvert().none(), "block"_a);
+            "residual"_a, "batch"_a, "cache"_a, "layers"_a, "rows"_a.noconvert().none());
 }
 
 void check_page(const kv_cache& cache, size_t num_elements) {

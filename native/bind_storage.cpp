@@ -85,6 +85,16 @@ void bind_blocks(nb::module_& m) {
             "out"_a, "attention_post_norm"_a.none(), "norm"_a, "gate_up"_a, "kind"_a, "down"_a, "post_norm"_a.none(),
             "eps"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(),
             nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>());
+    nb::class_<decoder_layers>(m, "DecoderLayers")
+        .def(
+            "__init__",
+            [](decoder_layers* self,
+               const std::vector<std::pair<const attention_block*, const feed_forward_block*>>& layers) {
+                std::vector<decoder_layer> in_order;
+                for (const auto& [attention, feed_forward] : layers) in_order.push_back({*attention, *feed_forward});
+                new (self) decoder_layers(std::move(in_order));
+            },
+            "layers"_a, nb::keep_alive<1, 2>());
 }
 
 }  // namespace

@@ -17,39 +17,75 @@ constexpr int64_t kOperationsHere = 1500000;  // less (some 15 us) is done by th
 
 struct plan {
     std::vector<attention_tile> tiles;
-    int64_t tokens_per_tile = 1;
     int64_t num_operations = 0;
     int64_t num_partitions = 0;
 };
 
-plan cut_into_tiles(const step_batch& batch, const step_batch::group& group, const attention_options& options) {
+int64_t tokens_per_tile(const attention_options& options) {
+    return std::max<int64_t>(1, kRowsPerTile / (options.num_heads / options.num_kv_heads));
+}
+
+// Tokens [first, last) of T, all of sequence s.
+void add_tiles(const step_batch& batch, const step_batch::group& group, const attention_options& options, int64_t s,
+               int64_t first, int64_t last, plan& out) {
+    const int64_t most = tokens_per_tile(options);
+    // The last tiles of a sequence see the most keys; the longest work is handed out first.
+    for (int64_t tile = ceil_div(last - first, most) - 1; tile >= 0; --tile) {
+        attention_tile t{};
+        t.block_table = group.block_table + s * group.max_blocks;
+        t.first_token = first + tile * most;
+        t.num_tokens = std::min(most, last - t.first_token);
+        t.first_position = batch.positions[t.first_token];
+        const int64_t first_key = options.window > 0 ? std::max<int64_t>(0, t.first_position - options.window + 1) : 0;
+        const int64_t last_key = t.first_position + t.num_tokens;
+        t.first_partition = first_key / kPartition;
+        t.num_partitions = ceil_div(last_key, kPartition) - t.first_partition;
+        for (t.kv_head = 0; t.kv_head < options.num_kv_heads; ++t.kv_head) out.tiles.push_back(t);
+        out.num_operations += t.num_tokens * options.num_heads * (last_key - first_key) * options.head_dim * 4;
+        out.num_partitions += options.num_kv_heads * t.num_partitions;
+    }
+}
+
+// Tokens [first, last) of T, of any sequences.
+plan cut_into_tiles(const step_batch& batch, const step_batch::group& group, const attention_options& options,
+                    int64_t first, int64_t last) {
     plan out;
-    const int64_t heads = options.num_heads / options.num_kv_heads;
-    out.tokens_per_tile = std::max<int64_t>(1, kRowsPerTile / heads);
-    for (int64_t s = batch.num_seqs - 1; s >= 0; --s) {
-        const int64_t first = batch.query_start[s], count = batch.query_start[s + 1] - first;
-        // The last tiles of a sequence see the most keys; the longest work is handed out first.
-        for (int64_t tile = ceil_div(count, out.tokens_per_tile) - 1; tile >= 0; --tile) {
-            attention_tile t{};
-            const int64_t start = tile * out.tokens_per_tile;
-            t.block_table = group.block_table + s * group.max_blocks;
-            t.first_token = first + start;
-            t.num_tokens = std::min(out.tokens_per_tile, count - start);
-            t.first_position = batch.positions[first] + start;
-            const int64_t first_key =
-                options.window > 0 ? std::max<int64_t>(0, t.first_position - options.window + 1) : 0;
-            const int64_t last_key = t.first_position + t.num_tokens;
-            t.first_partition = first_key / kPartition;
-            t.num_partitions = ceil_div(last_key, kPartition) - t.first_partition;
-            for (t.kv_head = 0; t.kv_head < options.num_kv_heads; ++t.kv_head) out.tiles.push_back(t);
-            out.num_operations += t.num_tokens * options.num_heads * (last_key - first_key) * options.head_dim * 4;
-            out.num_partitions += options.num_kv_heads * t.num_partitions;
-        }
+    const int32_t* const starts = batch.query_start;
+    int64_t s = std::upper_bound(starts, starts + batch.num_seqs, first) - starts - 1;
+    for (; s < batch.num_seqs && starts[s] < last; ++s) {
+        add_tiles(batch, group, options, s, std::max<int64_t>(first, starts[s]), std::min<int64_t>(last, starts[s + 1]),
+                  out);
     }
     return out;
 }
 
+attention_params attention_params_of(const void* q, void* out, const kv_cache& cache, const kv_cache::place& place,
+                                     const attention_options& options) {
+    return {q,
+            out,
+            cache.memory.data() + place.index * cache.layout.layer_bytes,
+            cache.layout,
+            options.num_heads,
+            options.scale,
+            options.softcap,
+            options.window};
+}
+
 }  // namespace
+
+size_t backend::attention_scratch_bytes(const attention_options& options, const kv_cache& cache) const {
+    const attention_params p = attention_params_of(nullptr, nullptr, cache, {}, options);
+    return kernels_.attention_scratch_bytes[index()](p, tokens_per_tile(options));
+}
+
+void backend::attend_here(const row_span& rows, const void* q, void* out, const step_batch& batch,
+                          const kv_cache& cache, const kv_cache::place& place, const attention_options& options,
+                          char* scratch) const {
+    const attention_params p = attention_params_of(q, out, cache, place, options);
+    const plan work = cut_into_tiles(batch, batch.groups[static_cast<size_t>(place.group)], options, rows.first,
+                                     rows.first + rows.count);
+    for (const attention_tile& tile : work.tiles) kernels_.attend[index()](p, tile, scratch);
+}
 
 tensor backend::paged_attention(const tensor& q, const step_batch& batch, const kv_cache& cache, int64_t layer,
                                 const attention_options& options) {
@@ -63,17 +99,13 @@ tensor backend::paged_attention(const tensor& q, const step_batch& batch, const 
     check.check(q, "q", type_, {"T", "H", "D"});
     check.require(cache.type == type_, "the cache is of another dtype");
     check.require(options.num_heads % options.num_kv_heads == 0, "H must be a multiple of K");
-    const kv_cache::place place = cache.place_of(check, layer);
     tensor out(*arena_, type_, {batch.num_tokens, options.num_heads * options.head_dim});
-
-    const attention_params p{
-        q.data(),        out.data(),        cache.memory.data() + place.index * cache.layout.layer_bytes,
-        cache.layout,    options.num_heads, options.scale,
-        options.softcap, options.window};
-    plan work = cut_into_tiles(batch, batch.groups[static_cast<size_t>(place.group)], options);
+    const kv_cache::place place = cache.place_of(check, layer);
+    const attention_params p = attention_params_of(q.data(), out.data(), cache, place, options);
+    plan work = cut_into_tiles(batch, batch.groups[static_cast<size_t>(place.group)], options, 0, batch.num_tokens);
     const auto num_tiles = static_cast<int64_t>(work.tiles.size());
     const bool is_small = work.num_operations < kOperationsHere;
-    const size_t scratch_bytes = kernels_.attention_scratch_bytes[index()](p, work.tokens_per_tile);
+    const size_t scratch_bytes = attention_scratch_bytes(options, cache);
     const arena::buffer scratch = arena_->take(scratch_bytes * static_cast<size_t>(pool_.num_threads()));
     const auto scratch_of = [&](int thread) { return scratch.get() + static_cast<size_t>(thread) * scratch_bytes; };
     const auto attend = kernels_.attend[index()];

@@ -3,29 +3,16 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <climits>
 #include <stdexcept>
 
+#include "spin.h"
+
 namespace octavo {
 
 namespace {
-
-int64_t now_ns() {
-    timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1'000'000'000 + t.tv_nsec;
-}
-
-void relax() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
 
 void futex_wait(std::atomic<uint32_t>& word, uint32_t expected) {
     syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
@@ -33,19 +20,6 @@ void futex_wait(std::atomic<uint32_t>& word, uint32_t expected) {
 
 void futex_wake(std::atomic<uint32_t>& word, int count) {
     syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
-}
-
-// Spins until is_ready() or kSpinNs have passed. The clock is read once in a while only.
-template <class Ready>
-bool spin_until(Ready is_ready) {
-    const int64_t deadline = now_ns() + kSpinNs;
-    for (;;) {
-        for (int i = 0; i < 64; ++i) {
-            if (is_ready()) return true;
-            relax();
-        }
-        if (now_ns() > deadline) return false;
-    }
 }
 
 // Counts forks this process is the child of, so that a pool can tell in nanoseconds that its threads are not here.

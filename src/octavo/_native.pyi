@@ -99,6 +99,11 @@ class FeedForwardBlock:
         eps: float,
     ) -> None: ...
 
+class DecoderLayers:
+    """All layers, in order. The list keeps its parts alive."""
+
+    def __init__(self, layers: list[tuple[AttentionBlock, FeedForwardBlock]]) -> None: ...
+
 class KvCache:
     """B zeroed blocks. P is 16 or a multiple of 32.
 
@@ -186,12 +191,16 @@ class Backend:
         self, q: Tensor, batch: StepBatch, cache: KvCache, layer: int, options: AttentionOptions
     ) -> Tensor:
         """q [T, H, D] -> [T, H * D], both in the back end's dtype."""
-    def project_qkv(self, residual: Tensor, batch: StepBatch, cache: KvCache, block: AttentionBlock) -> Tensor:
-        """residual [T, E] float32 -> q [T, H, D] in the back end's dtype; K and V stored."""
-    def feed_forward(
-        self, attended: Tensor, residual: Tensor, rows: npt.NDArray[np.int32] | None, block: FeedForwardBlock
-    ) -> Tensor:
-        """attended [T, H * D], residual [T, E] float32, rows [R] (None: all) -> [R, E] float32."""
+    def decode(
+        self,
+        residual: Tensor,
+        batch: StepBatch,
+        cache: KvCache,
+        layers: DecoderLayers,
+        rows: npt.NDArray[np.int32] | None,
+    ) -> tuple[Tensor, Tensor]:
+        """residual [T, E] float32, rows [R] ascending (None: all) -> behind all layers [R, E] float32, and what the
+        heads of the last layer found, [T, H * D] in the back end's dtype."""
 
 # ---- native/bind_sampler.cpp ------------------------------------------------------------------------------------
 

@@ -101,6 +101,26 @@ struct feed_forward_block {
     float eps;
 };
 
+struct decoder_layer {
+    attention_block attention;
+    feed_forward_block feed_forward;
+};
+
+// All layers of a decoder, which agree in E, H, K and D. Referenced objects outlive it.
+struct decoder_layers {
+    explicit decoder_layers(std::vector<decoder_layer> in_order);  // shape_error: parts that do not fit each other
+
+    std::vector<decoder_layer> layers;  // one at least
+    int64_t widest;                     // input of any product
+    int64_t widest_gated;               // F of any layer
+    int64_t operations_per_row;         // of the products of all layers
+};
+
+// Rows [first, first + count) of T.
+struct row_span {
+    int64_t first, count;
+};
+
 // x times weights: rows `indices` of x (null: all, in order) into out.
 struct product {
     const void* x;
@@ -140,11 +160,11 @@ class backend {
     tensor paged_attention(const tensor& q, const step_batch& batch, const kv_cache& cache, int64_t layer,
                            const attention_options& options);
 
-    // Several ops in one call, to the same bits: each thread takes some rows through all of them (host/layer.cpp).
-    tensor project_qkv(const tensor& residual, const step_batch& batch, kv_cache& cache, const attention_block& block);
-    // rows [R]: the rows wanted; null: all.
-    tensor feed_forward(const tensor& attended, const tensor& residual, const int32_t* rows, int64_t num_rows,
-                        const feed_forward_block& block);
+    // All ops of all layers in one call, to the same bits (host/decoder.cpp). rows [R]: the rows wanted, ascending;
+    // null: all. Returns the residual of the rows wanted behind the last layer, and what the heads of the last layer
+    // found, for all T.
+    std::pair<tensor, tensor> decode(const tensor& residual, const step_batch& batch, kv_cache& cache,
+                                     const decoder_layers& decoder, const int32_t* rows, int64_t num_rows);
 
     void read_block(const kv_cache& cache, int64_t block_id, float* page) const;
     void write_block(kv_cache& cache, int64_t block_id, const float* page) const;
@@ -155,13 +175,21 @@ class backend {
     // work(first_row, last_row) over rows of `row_elements` each; few elements are done here and now.
     template <class Work>
     void run_rows(int64_t num_rows, int64_t row_elements, const Work& work);
-    void multiply(const product& p);                           // by all threads
-    void multiply_here(const product& p, char* packed) const;  // by this one; packed: room for the rows of x
-    bool takes_rows(int64_t num_rows) const;
-    template <class Work>
-    void run_chunks(int64_t num_rows, int64_t scratch_bytes_per_row, const Work& work);
+    void multiply(const product& p);  // by all threads
     rotary_params prepare_rotary(shape_check& check, const step_batch& batch, kv_cache& cache,
                                  const attention_block& block) const;
+    bool takes_rows(int64_t num_rows) const;
+    tensor project_qkv(const tensor& residual, const step_batch& batch, kv_cache& cache, const attention_block& block);
+    tensor feed_forward(const tensor& attended, const tensor& residual, const int32_t* rows, int64_t num_rows,
+                        const feed_forward_block& block);
+    // Parts of ops, by the calling thread alone.
+    friend class decoder_pass;
+    void norm_here(dtype out, const norm_params& params, int64_t count) const;
+    void multiply_here(const product& p, char* packed) const;  // packed: room for the rows of x
+    size_t attention_scratch_bytes(const attention_options& options, const kv_cache& cache) const;
+    // q [T, H, D], out [T, H * D], of which `rows` are read and written
+    void attend_here(const row_span& rows, const void* q, void* out, const step_batch& batch, const kv_cache& cache,
+                     const kv_cache::place& place, const attention_options& options, char* scratch) const;
 
     const dtype type_;
     const kernel_table& kernels_;

@@ -1,7 +1,7 @@
 // Threads that share out the units of one native call.
 //
 // run() hands units to whoever is free, by an atomic counter: on shared cores a static split would make everybody wait
-// for the thread that was descheduled. The calling thread works too. While calls follow each other within kSpinNs a
+// for the thread that was descheduled. The calling thread works too. While calls follow each other within 50 us a
 // waiting thread spins; then it sleeps in the kernel and costs nothing.
 //
 // Threads inherit the affinity of the process; how many there are is the caller's choice. An exception of a unit
@@ -16,8 +16,6 @@
 #include <vector>
 
 namespace octavo {
-
-constexpr int64_t kSpinNs = 50'000;
 
 class thread_pool {
   public:

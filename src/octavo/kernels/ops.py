@@ -23,9 +23,9 @@ from octavo.kernels.sample_batch import SampleBatch, SampleResult
 from octavo.proto.kv import KvCacheSpec
 
 __all__ = [
-    "AttentionBlock", "AttentionParams", "CacheHandle", "FeedForwardBlock", "FloatArray", "ForwardBatch",
-    "GroupBatch", "IntArray", "KvCache", "LinearSegment", "OpTable", "RopeTable", "SampleBatch", "SampleResult",
-    "Tensor", "WeightTensor",
+    "AttentionBlock", "AttentionParams", "CacheHandle", "DecoderLayer", "FeedForwardBlock", "FloatArray",
+    "ForwardBatch", "GroupBatch", "IntArray", "KvCache", "LinearSegment", "OpTable", "RopeTable", "SampleBatch",
+    "SampleResult", "Tensor", "WeightTensor",
 ]  # fmt: skip
 
 Tensor = Any
@@ -125,6 +125,14 @@ class FeedForwardBlock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DecoderLayer:
+    """One layer of a decoder-only transformer."""
+
+    attention: AttentionBlock
+    feed_forward: FeedForwardBlock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupBatch:
     """Where one KV group's tokens live in this step."""
 
@@ -181,7 +189,7 @@ class OpTable(Protocol):
         ...
 
     def pack_gated(self, gate: LinearSegment, up: LinearSegment) -> Tensor:
-        """Pack the pair [F, K] of a gated feed-forward block for `feed_forward`. Consumes the file's pages."""
+        """Pack the pair [F, K] of a gated feed-forward block for `decode`. Consumes the file's pages."""
         ...
 
     def pack_embedding(self, weight: WeightTensor) -> Tensor:
@@ -252,17 +260,15 @@ class OpTable(Protocol):
         """[T, 2F] float32 (gate, then up) -> act(gate) * up, [T, F] in the linear input dtype."""
         ...
 
-    def project_qkv(self, residual: Tensor, block: AttentionBlock, batch: ForwardBatch, cache: CacheHandle) -> Tensor:
-        """residual [T, E] float32 -> q [T, H, D]: rms_norm, linear and rotary_write in one, to the same bits."""
-        ...
+    def decode(
+        self, residual: Tensor, layers: tuple[DecoderLayer, ...], batch: ForwardBatch, cache: CacheHandle
+    ) -> tuple[Tensor, Tensor]:
+        """All layers of a decoder: residual [T, E] float32, as `embedding` gives it, through `layers` in order.
 
-    def feed_forward(
-        self, attended: Tensor, residual: Tensor, block: FeedForwardBlock, *, rows: IntArray | None = None
-    ) -> Tensor:
-        """attended [T, H * D], residual [T, E] float32 -> the residual behind the layer, [R, E] float32.
-
-        h = residual + post_norm(out(attended)); h + post_norm(down(act(gate) * up)) of norm(h); to the bits of the
-        single ops. rows [R]: the rows wanted; None: all.
+        Each is h = x + post_norm(out(attention(norm(x)))), then h + post_norm(down(act(gate) * up)) of norm(h); K and V
+        of all T are written. Returns the residual of `batch.logit_rows` behind the last layer, [R, E] float32, and what
+        the heads of the last layer found, [T, H * D] in the linear input dtype. To the bits of the single ops.
+        Sources: Attention Is All You Need, arXiv 1706.03762; GLU variants, arXiv 2002.05202.
         """
         ...
 

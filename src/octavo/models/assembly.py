@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from octavo.attention.params import attention_params
-from octavo.kernels.ops import AttentionBlock, FeedForwardBlock, OpTable, Tensor
-from octavo.layers.decoder_layer import DecoderLayer
+from octavo.kernels.ops import AttentionBlock, DecoderLayer, FeedForwardBlock, OpTable, Tensor
 from octavo.layers.norm import RmsNorm
 from octavo.layers.rope import rope_table
 from octavo.layers.weights import Checkpoint, Columns, WeightReader
@@ -97,7 +96,6 @@ class Assembly:
     def pre_norm_layer(self, layer: int) -> DecoderLayer:
         """The layer of Llama and of those that kept its names: x + attention(norm(x)), then x + mlp(norm(x))."""
         return DecoderLayer(
-            ops=self._ops,
             attention=self.attention(layer),
             feed_forward=self.feed_forward(layer, norm="post_attention_layernorm"),
         )
@@ -111,9 +109,7 @@ class Assembly:
             attention_post="post_attention_layernorm",
             post="post_feedforward_layernorm",
         )
-        return DecoderLayer(
-            ops=self._ops, attention=self.attention(layer, norm_add=norm_add), feed_forward=feed_forward
-        )
+        return DecoderLayer(attention=self.attention(layer, norm_add=norm_add), feed_forward=feed_forward)
 
     def decoder(self, load_layer: Callable[[int], DecoderLayer], *, norm_add: float = 0.0) -> Decoder:
         """The whole model, its layers loaded in order. The head is `lm_head.weight`, or the embedding where tied."""

@@ -8,10 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from octavo.config.model_spec import ModelSpec
-from octavo.kernels.ops import CacheHandle, ForwardBatch, IntArray, OpTable, Tensor
-from octavo.layers.decoder_layer import DecoderLayer
+from octavo.kernels.ops import CacheHandle, DecoderLayer, ForwardBatch, IntArray, OpTable, Tensor
 from octavo.layers.norm import RmsNorm
-from octavo.layers.step import StepContext
 from octavo.models.interface import Hidden
 from octavo.proto.kv import KvGroup
 
@@ -30,14 +28,9 @@ class Decoder:
 
     def forward(self, batch: ForwardBatch, cache: CacheHandle) -> Hidden:
         """See Model.forward. Behind the last attention only the tokens whose logits are wanted go on."""
-        step = StepContext(batch, cache)
-        residual = self.ops.embedding(batch.tokens, self.embedding, scale=self.spec.embedding_scale)
-        for layer in self.layers[:-1]:
-            residual = layer(residual, step)
-        last = self.layers[-1]
-        attended = last.attend(residual, step)
+        embedded = self.ops.embedding(batch.tokens, self.embedding, scale=self.spec.embedding_scale)
+        residual, attended = self.ops.decode(embedded, self.layers, batch, cache)
         is_whole = len(batch.logit_rows) == len(batch.tokens)
-        residual = last.leave(attended, residual, None if is_whole else batch.logit_rows)
         return Hidden(
             states=self.final_norm(residual),
             rows=batch.logit_rows,

@@ -19,6 +19,7 @@ from octavo.kernels.cpu.cache import CpuKvCache
 from octavo.kernels.ops import (
     AttentionBlock,
     AttentionParams,
+    DecoderLayer,
     FeedForwardBlock,
     FloatArray,
     ForwardBatch,
@@ -54,8 +55,7 @@ class CpuOps:
         # By identity; the objects are kept so that an identity is not used twice.
         self._ropes: dict[int, tuple[RopeTable, _native.RopeTable]] = {}
         self._options: dict[int, tuple[AttentionParams, _native.AttentionOptions]] = {}
-        self._attention_blocks: dict[int, tuple[AttentionBlock, _native.AttentionBlock]] = {}
-        self._feed_forward_blocks: dict[int, tuple[FeedForwardBlock, _native.FeedForwardBlock]] = {}
+        self._layers: dict[int, tuple[tuple[DecoderLayer, ...], _native.DecoderLayers]] = {}
 
     @property
     def isa(self) -> str:
@@ -142,22 +142,17 @@ class CpuOps:
     def gated_activation(self, gate_up: _native.Tensor, kind: Literal["silu", "gelu_tanh"]) -> _native.Tensor:
         return self._ops.gated_activation(gate_up, kind)
 
-    def project_qkv(
-        self, residual: _native.Tensor, block: AttentionBlock, batch: ForwardBatch, cache: CpuKvCache
-    ) -> _native.Tensor:
-        return self._ops.project_qkv(
-            residual, self._native_batch(batch, cache), cache.native, self._native_attention_block(block)
+    def decode(
+        self, residual: _native.Tensor, layers: tuple[DecoderLayer, ...], batch: ForwardBatch, cache: CpuKvCache
+    ) -> tuple[_native.Tensor, _native.Tensor]:
+        is_whole = len(batch.logit_rows) == len(batch.tokens)
+        return self._ops.decode(
+            residual,
+            self._native_batch(batch, cache),
+            cache.native,
+            self._native_layers(layers),
+            None if is_whole else batch.logit_rows,
         )
-
-    def feed_forward(
-        self,
-        attended: _native.Tensor,
-        residual: _native.Tensor,
-        block: FeedForwardBlock,
-        *,
-        rows: IntArray | None = None,
-    ) -> _native.Tensor:
-        return self._ops.feed_forward(attended, residual, rows, self._native_feed_forward_block(block))
 
     def logits(
         self, x: _native.Tensor, rows: IntArray, head: _native.PackedMatrix, *, softcap: float | None = None
@@ -247,34 +242,39 @@ class CpuOps:
             known = self._options[id(params)] = (params, native)
         return known[1]
 
-    def _native_attention_block(self, block: AttentionBlock) -> _native.AttentionBlock:
-        known = self._attention_blocks.get(id(block))
+    def _native_layers(self, layers: tuple[DecoderLayer, ...]) -> _native.DecoderLayers:
+        known = self._layers.get(id(layers))
         if known is None:
-            native = _native.AttentionBlock(
-                block.layer,
-                block.norm,
-                block.qkv,
-                self._native_rope(block.rope),
-                self._native_options(block.params),
-                block.q_norm,
-                block.k_norm,
-                block.eps,
+            native = _native.DecoderLayers(
+                [
+                    (self._native_attention_block(layer.attention), _native_feed_forward_block(layer.feed_forward))
+                    for layer in layers
+                ]
             )
-            known = self._attention_blocks[id(block)] = (block, native)
+            known = self._layers[id(layers)] = (layers, native)
         return known[1]
 
-    def _native_feed_forward_block(self, block: FeedForwardBlock) -> _native.FeedForwardBlock:
-        known = self._feed_forward_blocks.get(id(block))
-        if known is None:
-            native = _native.FeedForwardBlock(
-                block.out,
-                block.attention_post_norm,
-                block.norm,
-                block.gate_up,
-                block.activation,
-                block.down,
-                block.post_norm,
-                block.eps,
-            )
-            known = self._feed_forward_blocks[id(block)] = (block, native)
-        return known[1]
+    def _native_attention_block(self, block: AttentionBlock) -> _native.AttentionBlock:
+        return _native.AttentionBlock(
+            block.layer,
+            block.norm,
+            block.qkv,
+            self._native_rope(block.rope),
+            self._native_options(block.params),
+            block.q_norm,
+            block.k_norm,
+            block.eps,
+        )
+
+
+def _native_feed_forward_block(block: FeedForwardBlock) -> _native.FeedForwardBlock:
+    return _native.FeedForwardBlock(
+        block.out,
+        block.attention_post_norm,
+        block.norm,
+        block.gate_up,
+        block.activation,
+        block.down,
+        block.post_norm,
+        block.eps,
+    )

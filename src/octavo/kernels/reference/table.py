@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from octavo.kernels.ops import (
-    AttentionBlock,
     AttentionParams,
-    FeedForwardBlock,
+    DecoderLayer,
     FloatArray,
     ForwardBatch,
     IntArray,
@@ -110,18 +109,11 @@ class ReferenceOps:
     def gated_activation(self, gate_up: FloatArray, kind: Literal["silu", "gelu_tanh"]) -> FloatArray:
         return self._precision.as_input(activation.gate(gate_up, kind, self._precision))
 
-    def project_qkv(
-        self, residual: FloatArray, block: AttentionBlock, batch: ForwardBatch, cache: ReferenceKvCache
-    ) -> FloatArray:
-        return np.asarray(blocks.project_qkv(self, residual, block, batch, cache))
-
-    def feed_forward(
-        self, attended: FloatArray, residual: FloatArray, block: FeedForwardBlock, *, rows: IntArray | None = None
-    ) -> FloatArray:
-        if rows is not None:
-            attended, residual = attended[rows], residual[rows]
-        residual, addend = blocks.feed_forward(self, attended, residual, block)
-        return np.asarray(residual + addend)
+    def decode(
+        self, residual: FloatArray, layers: tuple[DecoderLayer, ...], batch: ForwardBatch, cache: ReferenceKvCache
+    ) -> tuple[FloatArray, FloatArray]:
+        residual, addend, attended = blocks.decode(self, residual, layers, batch, cache)
+        return (residual + addend)[batch.logit_rows], attended
 
     def logits(self, x: FloatArray, rows: IntArray, head: PackedMatrix, *, softcap: float | None = None) -> FloatArray:
         out = linear.multiply(x[rows], head, self._precision)
