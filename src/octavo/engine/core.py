@@ -178,8 +178,10 @@ class EngineCore:
         return self._scheduler.num_waiting
 
     def stats(self) -> EngineStats:
-        """Counters of the scheduler, of KV memory and of the steps that have returned, as of now."""
-        return EngineStats(scheduler=self._scheduler.stats(), steps=self._meter.stats())
+        """Counters of the scheduler, of KV memory, of grammars and of the steps that have returned, as of now."""
+        return EngineStats(
+            scheduler=self._scheduler.stats(), steps=self._meter.stats(), grammars=self._grammars.stats()
+        )
 
     def reset_prefix_cache(self, *, reset_running: bool = False) -> bool:
         """Forget all cached prefixes. False: blocks were in use and nothing was forgotten."""

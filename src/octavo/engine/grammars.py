@@ -24,6 +24,7 @@ from octavo.core.policy import NeverReadyError, Readiness
 from octavo.core.request import Request
 from octavo.grammar.interface import CompiledGrammar, GrammarBackend
 from octavo.proto.failure import Failure, internal_failure
+from octavo.proto.stats import GrammarStats
 from octavo.proto.structured import GrammarSpec, PreparedGrammar
 
 logger = get_logger(__name__)
@@ -76,6 +77,10 @@ class GrammarCompiler(Protocol):
         """Never waits."""
         ...
 
+    def stats(self) -> GrammarStats:
+        """What is kept."""
+        ...
+
     def close(self) -> None:
         """Take no more work."""
         ...
@@ -101,6 +106,7 @@ class GrammarService(Protocol):
     @property
     def is_prepared(self) -> bool: ...
     def prepare(self) -> None: ...
+    def stats(self) -> GrammarStats: ...
     def close(self) -> None: ...
 
 
@@ -120,6 +126,10 @@ class NoGrammars:
 
     def prepare(self) -> None:
         """There is nothing to make."""
+
+    def stats(self) -> GrammarStats:
+        """None is kept."""
+        return GrammarStats()
 
     def close(self) -> None:
         """Nothing is open."""
@@ -243,6 +253,10 @@ class GrammarDesk:
     def prepare(self) -> None:
         """Make the back end, if it is not there. From any thread. Raises what making it raises."""
         self._backend.parts  # noqa: B018
+
+    def stats(self) -> GrammarStats:
+        """Of the grammars kept for requests to come."""
+        return self._compiler.stats()
 
     def close(self) -> None:
         """Compile nothing more."""

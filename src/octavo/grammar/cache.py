@@ -9,6 +9,7 @@ import threading
 from collections import OrderedDict
 
 from octavo.grammar.interface import CompiledGrammar
+from octavo.proto.stats import GrammarStats
 from octavo.proto.structured import PreparedGrammar
 
 
@@ -20,8 +21,8 @@ class GrammarCache:
         self._lock = threading.Lock()
         self._grammars: OrderedDict[PreparedGrammar, tuple[CompiledGrammar, int]] = OrderedDict()
         self._num_bytes = 0
-        self.num_hits = 0
-        self.num_misses = 0
+        self._num_hits = 0
+        self._num_misses = 0
 
     def __len__(self) -> int:
         return len(self._grammars)
@@ -31,14 +32,20 @@ class GrammarCache:
         """Of grammars and their texts, estimated from above."""
         return self._num_bytes
 
+    def stats(self) -> GrammarStats:
+        """As of now."""
+        with self._lock:
+            num_queries = self._num_hits + self._num_misses
+            return GrammarStats(num_kept_bytes=self._num_bytes, num_queries=num_queries, num_hits=self._num_hits)
+
     def get(self, prepared: PreparedGrammar) -> CompiledGrammar | None:
         """The grammar, which is now the last one used; None when it is not here."""
         with self._lock:
             entry = self._grammars.get(prepared)
             if entry is None:
-                self.num_misses += 1
+                self._num_misses += 1
                 return None
-            self.num_hits += 1
+            self._num_hits += 1
             self._grammars.move_to_end(prepared)
             return entry[0]
 

@@ -19,6 +19,7 @@ from typing import Final
 from octavo.base.errors import OverloadedError
 from octavo.grammar.cache import GrammarCache
 from octavo.grammar.interface import CompiledGrammar, GrammarBackend
+from octavo.proto.stats import GrammarStats
 from octavo.proto.structured import PreparedGrammar
 
 NICENESS: Final = 10
@@ -84,6 +85,10 @@ class GrammarCompiler:
                 self._pool.submit(self._run, job)
             job.waiting.append(future)
         return future
+
+    def stats(self) -> GrammarStats:
+        """Of the cache."""
+        return self._cache.stats()
 
     def close(self) -> None:
         """Nothing more is compiled; futures that wait are cancelled."""

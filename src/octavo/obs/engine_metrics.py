@@ -43,14 +43,18 @@ def _gauges(engines: _Engines) -> Iterator[Metric]:
         "vllm:num_requests_waiting_by_reason", "Waiting sequences by what they wait for.", labels=(*_LABELS, "reason")
     )
     usage = GaugeMetricFamily("vllm:kv_cache_usage_perc", "Share of the KV blocks in use, 0 to 1.", labels=_LABELS)
+    kept = GaugeMetricFamily(
+        "octavo_grammar_cache_bytes", "Compiled grammars that are kept, estimated from above.", labels=_LABELS
+    )
     for labels, stats in engines:
         scheduler = stats.scheduler
+        kept.add_metric(labels, stats.grammars.num_kept_bytes)
         running.add_metric(labels, scheduler.num_running)
         waiting.add_metric(labels, scheduler.num_waiting)
         by_reason.add_metric((*labels, "capacity"), scheduler.num_waiting)
         by_reason.add_metric((*labels, "deferred"), 0)
         usage.add_metric(labels, scheduler.kv_usage)
-    yield from (running, waiting, by_reason, usage)
+    yield from (running, waiting, by_reason, usage, kept)
 
 
 def _counters(engines: _Engines) -> Iterator[Metric]:
@@ -69,7 +73,11 @@ def _counters(engines: _Engines) -> Iterator[Metric]:
     moved = family("octavo_step_bytes", "Bytes that steps had to move at the least.")
     multiplied = family("octavo_step_flops", "Floating-point operations that steps had to do at the least.")
     dropped = family("octavo_engine_dropped_frames", "Frames that came to the engine and were no messages.")
+    needed = family("octavo_grammar_cache_queries", "Compiled grammars that requests needed.")
+    found = family("octavo_grammar_cache_hits", "Those of them that were kept from before.")
     for labels, stats in engines:
+        needed.add_metric(labels, stats.grammars.num_queries)
+        found.add_metric(labels, stats.grammars.num_hits)
         dropped.add_metric(labels, stats.num_dropped_frames)
         for field, counter in plain.items():
             counter.add_metric(labels, getattr(stats.scheduler, field))
@@ -79,7 +87,7 @@ def _counters(engines: _Engines) -> Iterator[Metric]:
             phases.add_metric((*labels, phase), stats.steps.phase_s.get(phase, 0.0))
         moved.add_metric(labels, stats.steps.planned_bytes)
         multiplied.add_metric(labels, stats.steps.planned_flops)
-    yield from (*plain.values(), dropped, lost, phases, moved, multiplied)
+    yield from (*plain.values(), dropped, needed, found, lost, phases, moved, multiplied)
 
 
 def _histograms(engines: _Engines) -> Iterator[Metric]:

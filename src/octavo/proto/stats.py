@@ -80,11 +80,23 @@ class StepStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """
 
 
+class GrammarStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Compiled grammars that an engine keeps: a gauge, then totals."""
+
+    num_kept_bytes: int = 0
+    """Estimated from above; bounded."""
+    num_queries: int = 0
+    """Grammars that requests needed."""
+    num_hits: int = 0
+    """Those of them that were kept from before."""
+
+
 class EngineStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything one engine counts."""
 
     scheduler: SchedulerStats
     steps: StepStats
+    grammars: GrammarStats = GrammarStats()
     num_dropped_frames: int = 0
     """Frames that came in and were no messages."""
     engine_idx: int = 0

@@ -18,6 +18,7 @@ from octavo.core.request import Request
 from octavo.engine.grammars import BackendParts, GrammarDesk, LazyBackend
 from octavo.grammar.interface import CompiledGrammar
 from octavo.proto.failure import Failure
+from octavo.proto.stats import GrammarStats
 from octavo.proto.structured import PreparedGrammar
 
 BACKEND = ToyGrammars([1])
@@ -41,6 +42,9 @@ class ManualCompiler:
             future.set_exception(error)
         else:
             future.set_result(BACKEND.compile(grammar))
+
+    def stats(self) -> GrammarStats:
+        return GrammarStats(num_queries=len(self.ordered))
 
     def close(self) -> None:
         self.is_closed = True

@@ -1,4 +1,5 @@
 from octavo.grammar.cache import GrammarCache
+from octavo.proto.stats import GrammarStats
 from octavo.proto.structured import PreparedGrammar
 
 
@@ -17,7 +18,7 @@ def test_a_grammar_that_was_put_in_is_found():
     assert cache.get(prepared("a")) is None
     cache.put(prepared("a"), grammar)
     assert cache.get(prepared("a")) is grammar
-    assert (cache.num_hits, cache.num_misses) == (1, 1)
+    assert cache.stats() == GrammarStats(num_kept_bytes=104, num_queries=2, num_hits=1)
 
 
 def test_the_least_recently_used_goes_first():
