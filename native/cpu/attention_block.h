@@ -48,7 +48,7 @@ struct row_block {
 };
 
 // The block of the stretch that will be wanted when the present one is done with: of the next partition, else of the
-// next head, whose turn comes then (host/attention.cpp). Asking for it is left to the first row block of a tile.
+// tile whose turn comes then. Asking for it is left to the first row block of a tile.
 struct stretch_ahead {
     const char* block;  // null: nobody knows
     int64_t offset, kv_head;
@@ -57,13 +57,16 @@ struct stretch_ahead {
 template <class Element>
 static stretch_ahead find_ahead(const row_block<Element>& b, int64_t stretch) {
     if (b.first_row != 0) return {};
-    const int64_t num_keys = b.tile.first_position + b.tile.num_tokens, size = b.p.layout.block_size;
-    int64_t at = b.partition_start + kPartition + stretch * b.stretch_size, head = b.tile.kv_head;
-    if (at >= num_keys) {
-        at = b.tile.first_partition * kPartition + stretch * b.stretch_size;
-        if (at >= num_keys || ++head == b.p.layout.num_kv_heads) return {};
+    const int64_t size = b.p.layout.block_size;
+    const attention_tile* tile = &b.tile;
+    int64_t at = b.partition_start + kPartition + stretch * b.stretch_size;
+    if (at >= tile->first_position + tile->num_tokens) {
+        tile = tile->next;
+        if (!tile) return {};
+        at = tile->first_partition * kPartition + stretch * b.stretch_size;
+        if (at >= tile->first_position + tile->num_tokens) return {};
     }
-    return {b.p.cache + b.tile.block_table[at / size] * b.p.layout.block_bytes, at % size, head};
+    return {b.p.cache + tile->block_table[at / size] * b.p.layout.block_bytes, at % size, tile->kv_head};
 }
 
 // Scores of one row -> weights, their maximum score and their sum.

@@ -59,6 +59,11 @@ plan cut_into_tiles(const step_batch& batch, const step_batch::group& group, con
     return out;
 }
 
+// Tiles [first, last) are computed by one thread, one after the other.
+void chain(std::vector<attention_tile>& tiles, size_t first, size_t last) {
+    for (size_t i = first; i + 1 < last; ++i) tiles[i].next = &tiles[i + 1];
+}
+
 attention_params attention_params_of(const void* q, void* out, const kv_cache& cache, const kv_cache::place& place,
                                      const attention_options& options) {
     return {q,
@@ -82,8 +87,9 @@ void backend::attend_here(const row_span& rows, const void* q, void* out, const 
                           const kv_cache& cache, const kv_cache::place& place, const attention_options& options,
                           char* scratch) const {
     const attention_params p = attention_params_of(q, out, cache, place, options);
-    const plan work = cut_into_tiles(batch, batch.groups[static_cast<size_t>(place.group)], options, rows.first,
-                                     rows.first + rows.count);
+    plan work = cut_into_tiles(batch, batch.groups[static_cast<size_t>(place.group)], options, rows.first,
+                               rows.first + rows.count);
+    chain(work.tiles, 0, work.tiles.size());
     for (const attention_tile& tile : work.tiles) kernels_.attend[index()](p, tile, scratch);
 }
 
@@ -111,11 +117,12 @@ tensor backend::paged_attention(const tensor& q, const step_batch& batch, const 
     const auto attend = kernels_.attend[index()];
     if (is_small || num_tiles >= kTilesPerThread * pool_.num_threads() || num_tiles == work.num_partitions) {
         // The heads of a sequence follow each other on one thread where that leaves enough units: their keys and values
-        // lie side by side, and each asks the memory for those of the next.
+        // lie side by side.
         const bool has_many = num_tiles >= kTilesPerThread * pool_.num_threads() * options.num_kv_heads;
         const int64_t tiles_per_unit = is_small ? num_tiles : has_many ? options.num_kv_heads : 1;
         pool_.run(ceil_div(num_tiles, std::max<int64_t>(1, tiles_per_unit)), [&](int64_t unit, int thread) {
             const int64_t last = std::min((unit + 1) * tiles_per_unit, num_tiles);
+            chain(work.tiles, static_cast<size_t>(unit * tiles_per_unit), static_cast<size_t>(last));
             for (int64_t i = unit * tiles_per_unit; i < last; ++i) {
                 attend(p, work.tiles[static_cast<size_t>(i)], scratch_of(thread));
             }

@@ -143,6 +143,7 @@ struct attention_tile {
     int64_t kv_head;
     int64_t first_partition, num_partitions;
     float* partials;  // [num_partitions][rows][Dp + 2]: unnormalised values, maximum, sum; null: not split
+    const attention_tile* next;  // whose turn comes after this on the same thread; null: nobody knows
 };
 
 // ---- sampling ------------------------------------------------------------------------------------------------------
