@@ -19,6 +19,7 @@ from octavo.kernels.ops import (
     FloatArray,
     ForwardBatch,
     GroupBatch,
+    IntArray,
     LinearSegment,
     OpTable,
     RopeTable,
@@ -28,7 +29,8 @@ from octavo.kernels.reference import ReferenceOps
 from octavo.proto.kv import KvCacheSpec, KvGroup
 
 BLOCK_SIZE = 32
-_MAX_DIFFERENCE = {"float32": 1e-4, "bfloat16": 0.05}
+MAX_DIFFERENCE = {"float32": 1e-4, "bfloat16": 0.05}
+"""From the reference in float64, as a share of the largest value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,13 @@ class RandomWeight:
 
     storage = "float32"
 
-    def __init__(self, *shape: int) -> None:
+    def __init__(self, *shape: int, seed: int = 0) -> None:
         self.name, self.shape = "random", shape
+        self._seed = seed
 
     def read_f32(self, start: int = 0, stop: int | None = None) -> FloatArray:
         count = (self.shape[0] if stop is None else stop) - start
-        noise = np.random.default_rng(start).standard_normal((count, *self.shape[1:]), np.float32)
+        noise = np.random.default_rng((self._seed, start)).standard_normal((count, *self.shape[1:]), np.float32)
         return noise * np.float32(self.shape[-1] ** -0.5)
 
     def drop(self) -> None:
@@ -60,10 +63,10 @@ class RandomWeight:
 
 def linear_cases(ops: CpuOps, shape: KernelShape, num_rows: int) -> Iterator[KernelCase]:
     """Each matrix of a layer, all layers in turn, and the head."""
-    itemsize = _itemsize(ops)
+    itemsize = itemsize_of(ops)
     for name, n, k in shape.linears:
         layers = [ops.pack_linear([LinearSegment(RandomWeight(n, k))]) for _ in range(shape.num_layers)]
-        x = ops.tensor(_noise(num_rows, k))
+        x = ops.tensor(noise(num_rows, k))
         yield KernelCase(
             f"linear {name}",
             lambda layers=layers, x=x: [ops.linear(x, weights) for weights in layers],  # type: ignore[misc]
@@ -71,7 +74,7 @@ def linear_cases(ops: CpuOps, shape: KernelShape, num_rows: int) -> Iterator[Ker
             2.0 * len(layers) * num_rows * n * k,
         )
     head = ops.pack_embedding(RandomWeight(shape.vocab, shape.hidden))
-    x, rows = ops.tensor(_noise(num_rows, shape.hidden)), np.arange(num_rows, dtype=np.int32)
+    x, rows = ops.tensor(noise(num_rows, shape.hidden)), np.arange(num_rows, dtype=np.int32)
     size = shape.vocab * shape.hidden
     written = 4 * num_rows * shape.vocab
     yield KernelCase("logits", lambda: ops.logits(x, rows, head), size * itemsize + written, 2.0 * num_rows * size)
@@ -79,20 +82,20 @@ def linear_cases(ops: CpuOps, shape: KernelShape, num_rows: int) -> Iterator[Ker
 
 def row_cases(ops: CpuOps, shape: KernelShape, num_rows: int) -> Iterator[KernelCase]:
     """Norm, activation: their inputs come from a cache if they fit one, as in a step."""
-    itemsize, hidden, inner = _itemsize(ops), shape.hidden, shape.intermediate
-    x, addend = (ops.tensor(_noise(num_rows, hidden), "float32") for _ in range(2))
+    itemsize, hidden, inner = itemsize_of(ops), shape.hidden, shape.intermediate
+    x, addend = (ops.tensor(noise(num_rows, hidden), "float32") for _ in range(2))
     weight = ops.pack_vector(RandomWeight(hidden))
     yield KernelCase(
         "rms_norm", lambda: ops.rms_norm(x, weight, 1e-5, addend=addend), num_rows * hidden * (12 + itemsize), 0
     )
-    gate_up = ops.tensor(_noise(num_rows, 2 * inner), "float32")
+    gate_up = ops.tensor(noise(num_rows, 2 * inner), "float32")
     yield KernelCase("gated silu", lambda: ops.gated_activation(gate_up, "silu"), num_rows * inner * (8 + itemsize), 0)
 
 
 def attention_cases(ops: CpuOps, shape: KernelShape, num_seqs: int, past: int, new: int) -> Iterator[KernelCase]:
     """Rotation with the write, and attention, of `num_seqs` sequences that add `new` tokens to `past` ones."""
     run = AttentionRun(ops, shape, num_seqs, past, new)
-    itemsize, tokens = _itemsize(ops), num_seqs * new
+    itemsize, tokens = itemsize_of(ops), num_seqs * new
     q_size, kv_size = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
     yield KernelCase("rotary_write", run.write, tokens * (q_size + 2 * kv_size) * (4 + itemsize), 0)
     q = run.write()
@@ -103,7 +106,7 @@ def attention_cases(ops: CpuOps, shape: KernelShape, num_seqs: int, past: int, n
 
 def sample_cases(ops: CpuOps, shape: KernelShape, num_rows: int) -> Iterator[KernelCase]:
     """Sampling by kind of row; the least it must do is to read the logits once."""
-    logits = _noise(num_rows, shape.vocab) * np.float32(3)
+    logits = noise(num_rows, shape.vocab) * np.float32(3)
     for name, values in (
         ("greedy", {}),
         ("random", {"temperature": 0.8}),
@@ -141,16 +144,14 @@ class AttentionRun:
             head_dim=shape.head_dim,
             scale=shape.head_dim**-0.5,
         )
-        half = shape.head_dim // 2
-        angles = np.arange(length)[:, None] * 10000.0 ** (-np.arange(half) / half)
-        self._rope = RopeTable(cos=np.cos(angles).astype(np.float32), sin=np.sin(angles).astype(np.float32))
+        self._rope = make_rope(shape, length)
         self._cache = ops.allocate_kv(spec)
         self._table = (1 + np.arange(num_seqs * blocks, dtype=np.int32)).reshape(num_seqs, blocks)
         width = (shape.num_heads + 2 * shape.num_kv_heads) * shape.head_dim
         if past:
-            self._fill(_noise(num_seqs * past, width), self._batch(num_seqs, 0, past))
-        self._given = self._tensor(_noise(num_seqs * new, width, seed=1))
-        self._now = self._batch(num_seqs, past, new)
+            self._fill(noise(num_seqs * past, width), equal_batch(self._table, 0, past))
+        self._given = self._tensor(noise(num_seqs * new, width, seed=1))
+        self._now = equal_batch(self._table, past, new)
 
     def write(self) -> object:
         """rotary_write of the new tokens."""
@@ -166,18 +167,28 @@ class AttentionRun:
     def _tensor(self, values: FloatArray) -> object:
         return self._ops.tensor(values, "float32") if isinstance(self._ops, CpuOps) else values
 
-    def _batch(self, num_seqs: int, start: int, count: int) -> ForwardBatch:
-        positions = np.tile(np.arange(start, start + count, dtype=np.int32), num_seqs)
-        seqs = np.repeat(np.arange(num_seqs), count)
-        slots = self._table[seqs, positions // BLOCK_SIZE] * BLOCK_SIZE + positions % BLOCK_SIZE
-        return ForwardBatch(
-            tokens=np.zeros(num_seqs * count, np.int32),
-            positions=positions,
-            query_start=np.arange(num_seqs + 1, dtype=np.int32) * np.int32(count),
-            seq_lens=np.full(num_seqs, start + count, np.int32),
-            groups=(GroupBatch(slots=slots, block_table=self._table),),
-            logit_rows=np.zeros(0, np.int32),
-        )
+
+def equal_batch(table: IntArray, start: int, count: int) -> ForwardBatch:
+    """Tokens start .. start + count of every sequence of a block table [S, max_blocks]; no logits wanted."""
+    num_seqs = len(table)
+    positions = np.tile(np.arange(start, start + count, dtype=np.int32), num_seqs)
+    seqs = np.repeat(np.arange(num_seqs), count)
+    slots = table[seqs, positions // BLOCK_SIZE] * BLOCK_SIZE + positions % BLOCK_SIZE
+    return ForwardBatch(
+        tokens=np.zeros(num_seqs * count, np.int32),
+        positions=positions,
+        query_start=np.arange(num_seqs + 1, dtype=np.int32) * np.int32(count),
+        seq_lens=np.full(num_seqs, start + count, np.int32),
+        groups=(GroupBatch(slots=slots, block_table=table),),
+        logit_rows=np.zeros(0, np.int32),
+    )
+
+
+def make_rope(shape: KernelShape, max_position: int) -> RopeTable:
+    """Usual angles for every position below."""
+    half = shape.head_dim // 2
+    angles = np.arange(max_position)[:, None] * 10000.0 ** (-np.arange(half) / half)
+    return RopeTable(cos=np.cos(angles).astype(np.float32), sin=np.sin(angles).astype(np.float32))
 
 
 def make_sample_batch(
@@ -216,31 +227,33 @@ def find_differences(ops: CpuOps, shape: KernelShape) -> list[str]:
     def compare(name: str, found: FloatArray, expected: FloatArray) -> None:
         scale = max(1.0, float(np.abs(expected).max()))
         worst = float(np.abs(found - expected).max()) / scale
-        if not worst <= _MAX_DIFFERENCE[ops.dtype]:
+        if not worst <= MAX_DIFFERENCE[ops.dtype]:
             problems.append(f"{name}: off by {worst:.3g} of the largest value")
 
     for name, n, k in shape.linears:
-        x, segments = _noise(3, k), [LinearSegment(RandomWeight(min(n, 500), k))]
+        x, segments = noise(3, k), [LinearSegment(RandomWeight(min(n, 500), k))]
         found = ops.array(ops.linear(ops.tensor(x), ops.pack_linear(segments)))
         rounded = ops.array(ops.tensor(x))
         compare(f"linear {name}", found, reference.linear(rounded, reference.pack_linear(segments)))
-    x, weight = _noise(3, shape.hidden), RandomWeight(shape.hidden)
+    x, weight = noise(3, shape.hidden), RandomWeight(shape.hidden)
     normed = ops.array(ops.rms_norm(ops.tensor(x, "float32"), ops.pack_vector(weight), 1e-5)[0])
     compare("rms_norm", normed, reference.rms_norm(x, reference.pack_vector(weight), 1e-5)[0])
-    gate_up = _noise(3, 2 * shape.intermediate)
+    gate_up = noise(3, 2 * shape.intermediate)
     gated = ops.array(ops.gated_activation(ops.tensor(gate_up, "float32"), "silu"))
     compare("gated silu", gated, reference.gated_activation(gate_up, "silu"))
     own, other = (AttentionRun(table, shape, 2, 140, 3) for table in (ops, reference))
     compare("paged_attention", ops.array(own.attend(own.write())), other.attend(other.write()))  # type: ignore[arg-type]
-    logits, batch = _noise(8, shape.vocab) * np.float32(3), make_sample_batch(8, temperature=0.8, top_k=50, top_p=0.9)
+    logits, batch = noise(8, shape.vocab) * np.float32(3), make_sample_batch(8, temperature=0.8, top_k=50, top_p=0.9)
     if ops.sample(logits, batch).token_ids.tolist() != reference.sample(logits, batch).token_ids.tolist():
         problems.append("sample: other tokens")
     return problems
 
 
-def _noise(*shape: int, seed: int = 0) -> FloatArray:
+def noise(*shape: int, seed: int = 0) -> FloatArray:
+    """Normal float32 numbers."""
     return np.random.default_rng(seed).standard_normal(shape, np.float32)
 
 
-def _itemsize(ops: CpuOps) -> int:
+def itemsize_of(ops: CpuOps) -> int:
+    """Bytes of an element of weights, linear inputs and KV."""
     return 4 if ops.dtype == "float32" else 2

@@ -21,6 +21,7 @@ from octavo.bench.kernel_cases import (
     row_cases,
     sample_cases,
 )
+from octavo.bench.kernel_decoder import decoder_cases, find_decoder_differences
 from octavo.bench.kernel_shapes import SHAPES
 from octavo.kernels.cpu import CpuOps
 
@@ -106,7 +107,8 @@ class KernelReport:
 def run_kernels(options: KernelBenchOptions, progress: Callable[[str], None] | None = None) -> KernelReport:
     """Check, probe, measure. Raises InvariantError when a kernel disagrees with the reference."""
     ops = CpuOps(options.dtype, num_threads=options.num_threads, isa=options.isa)
-    problems = find_differences(ops, SHAPES[options.model])
+    shape = SHAPES[options.model]
+    problems = [*find_differences(ops, shape), *find_decoder_differences(ops, shape)]
     if problems:
         raise InvariantError("kernels disagree with the reference: " + "; ".join(problems))
     limits = measure_limits(ops)
@@ -139,6 +141,8 @@ def _cases(ops: CpuOps, options: KernelBenchOptions) -> Iterator[tuple[int, Kern
             for case in make(ops, shape, rows):
                 yield rows, case
         num_seqs, past, new = (rows, options.context - 1, 1) if rows <= 64 else (1, 0, rows)
+        for case in decoder_cases(ops, shape, num_seqs, past, new):
+            yield rows, case
         for case in attention_cases(ops, shape, num_seqs, past, new):
             yield rows, case
         if rows <= 64:

@@ -9,6 +9,7 @@ from fakes.native import native_ops
 
 from octavo.bench import kernels
 from octavo.bench.kernel_cases import find_differences
+from octavo.bench.kernel_decoder import find_decoder_differences
 from octavo.bench.kernel_shapes import SHAPES, KernelShape
 from octavo.bench.kernels import KernelBenchOptions, MachineLimits, run_kernels
 
@@ -28,6 +29,14 @@ def test_the_limit_is_the_larger_of_moving_and_computing() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_kernels_agree_with_the_reference_before_they_are_measured(dtype: str) -> None:
     assert find_differences(native_ops(dtype), TINY) == []
+    assert find_decoder_differences(native_ops(dtype), TINY) == []
+
+
+def test_a_layer_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    ops = native_ops("float32")
+    decode = type(ops).decode
+    monkeypatch.setattr(type(ops), "decode", lambda self, x, layers, *rest: decode(self, x, layers[::-1], *rest))
+    assert len(find_decoder_differences(ops, TINY)) == 1
 
 
 def test_the_report_has_a_line_for_each_kernel_and_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,6 +47,7 @@ def test_the_report_has_a_line_for_each_kernel_and_number_of_rows(monkeypatch: p
     lines = [(result.name, result.rows) for result in report.results]
     assert ("linear qkv", 1) in lines
     assert ("paged_attention", 80) in lines
+    assert ("decode (all layers)", 80) in lines
     assert ("sample greedy", 1) in lines
     assert ("sample greedy", 80) not in lines
     assert all(result.seconds > 0 and result.limit_seconds > 0 for result in report.results)
