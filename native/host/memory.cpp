@@ -6,6 +6,8 @@
 #include <bit>
 #include <new>
 
+#include "poison.h"
+
 namespace octavo {
 
 namespace {
@@ -46,26 +48,31 @@ char* map_pages(size_t num_bytes) {
 region::region(size_t num_bytes) : num_bytes_(round_up(num_bytes == 0 ? 1 : num_bytes, 4096)) {
     if (num_bytes_ >= kHugePage) num_bytes_ = round_up(num_bytes_, kHugePage);
     data_ = map_pages(num_bytes_);
+    poison(data_ + num_bytes, num_bytes_ - num_bytes);
 }
 
 region::~region() {
+    unpoison(data_, num_bytes_);
     munmap(data_, num_bytes_);
 }
 
 slab::slice slab::take(size_t num_bytes) {
-    const size_t aligned = round_up(num_bytes, 64);
+    const size_t aligned = round_up(num_bytes, 64) + kGuardBytes;
     if (!current_ || num_bytes_used_ + aligned > current_->num_bytes()) {
         current_ = std::make_shared<region>(std::max(kSlabBytes, aligned));
         num_bytes_used_ = 0;
+        poison(current_->data(), current_->num_bytes());
     }
     char* const data = current_->data() + num_bytes_used_;
     num_bytes_used_ += aligned;
+    unpoison(data, num_bytes);
     return {current_, data, num_bytes};
 }
 
 arena::~arena() {
     for (auto& [class_bytes, buffers] : free_) {
         for (char* data : buffers) {
+            unpoison(data, class_bytes);
             if (class_bytes >= kHugePage) {
                 munmap(data, round_up(class_bytes, kHugePage));
             } else {
@@ -83,16 +90,19 @@ arena::buffer arena::take(size_t num_bytes) {
         if (found->second.empty()) continue;
         char* const data = found->second.back();
         found->second.pop_back();
+        unpoison(data, num_bytes);
         return {data, {shared_from_this(), found->first}};
     }
     char* const data = class_bytes >= kHugePage ? map_pages(round_up(class_bytes, kHugePage))
                                                 : static_cast<char*>(::operator new(class_bytes, std::align_val_t{64}));
     num_bytes_held_ += class_bytes;
+    poison(data + num_bytes, class_bytes - num_bytes);
     return {data, {shared_from_this(), class_bytes}};
 }
 
 void arena::take_back(char* data, size_t class_bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
+    poison(data, class_bytes);
     free_[class_bytes].push_back(data);
 }
 
