@@ -19,6 +19,7 @@ import msgspec
 
 from octavo.base.errors import EngineDeadError, OctavoError
 from octavo.base.log import get_logger, setup_logging
+from octavo.base.memory import return_large_blocks_at_once
 from octavo.config.schema import EngineConfig
 from octavo.obs.catalogue import FRONT_END_METRICS
 from octavo.obs.counters import CounterLayout, Counters
@@ -53,6 +54,7 @@ def main(start_fd: int, launcher_pid: int) -> int:
     if os.getppid() != launcher_pid:
         return 1
     faulthandler.enable()
+    return_large_blocks_at_once()
     with os.fdopen(start_fd, "rb") as file:
         start = msgspec.msgpack.decode(file.read(MAX_START_BYTES), type=FrontEndStart)
     config = msgspec.msgpack.decode(start.config, type=EngineConfig)

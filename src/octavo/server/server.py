@@ -23,6 +23,7 @@ from octavo import __version__
 from octavo.base.errors import EngineDeadError
 from octavo.base.interpreter import share_finely
 from octavo.base.log import get_logger
+from octavo.base.memory import return_large_blocks_at_once
 from octavo.config.option import AUTO
 from octavo.config.schema import EngineConfig, all_options
 from octavo.config.server_options import HttpLogLevel
@@ -83,6 +84,8 @@ def serve(config: EngineConfig, spawned: SpawnedEngine | None = None) -> int:
     print(f"Octavo {__version__}, model {config.model.model}", file=sys.stderr, flush=True)
     logger.info("non-default args: %s", non_default(config))
     check_parser_names(config.answers)
+    if not config.server.in_process:  # else an engine's arrays are here too
+        return_large_blocks_at_once()
     sockets = bind(config)
     try:
         if config.server.api_server_count > 1:
