@@ -35,6 +35,8 @@ from octavo.server.server import EXIT_ENGINE_DEAD, FLUSH_TIMEOUT_S, SIGNALS, Soc
 logger = get_logger(__name__)
 
 ENGINE_STOP_TIMEOUT_S = 5.0
+KILL_TIMEOUT_S = 5.0
+"""A killed process has ended in milliseconds, unless the kernel is in the middle of something for it."""
 
 
 class FrontEnd:
@@ -67,11 +69,15 @@ class FrontEnd:
         if self._pidfd >= 0:
             signal.pidfd_send_signal(self._pidfd, number)
 
-    def _reap(self) -> None:
-        code = self._process.wait()
+    def forget(self) -> None:
+        """`on_exit` is not called any more."""
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         self._pidfd = -1
+
+    def _reap(self) -> None:
+        code = self._process.wait()
+        self.forget()
         self._on_exit(self, code)
 
 
@@ -98,6 +104,8 @@ class Launcher:
         self._ready: set[int] = set()
         self._failure: asyncio.Future[None] | None = None
         self._stop = asyncio.Event()
+        self._is_ending = False
+        """No front end is started again."""
         self._signal: int | None = None
         self._changed = asyncio.Event()
 
@@ -116,8 +124,7 @@ class Launcher:
                 await first_of(self._stop.wait(), self._failure)
             await self._end_front_ends()
         finally:
-            for front_end in self._front_ends.values():
-                front_end.signal(signal.SIGKILL)
+            await self._kill_front_ends()
             await self._hub.stop(ENGINE_STOP_TIMEOUT_S)
             os.close(self._counters_fd)
         if not is_up and self._signal is not None:
@@ -163,7 +170,7 @@ class Launcher:
         self._counters(client_idx).clear_gauges()
         self._changed.set()
         assert self._failure is not None
-        if self._stop.is_set() or self._failure.done():
+        if self._stop.is_set() or self._is_ending or self._failure.done():
             return
         if code == EXIT_ENGINE_DEAD:
             self._failure.set_exception(EngineDeadError("the engine is dead and was given up"))
@@ -183,7 +190,7 @@ class Launcher:
         return Counters.attach(self._counter_layout, self._counters_fd, num_pages=self._num_front_ends, page=client_idx)
 
     def _replace(self, client_idx: int) -> None:
-        if not self._stop.is_set():
+        if not self._stop.is_set() and not self._is_ending:
             self._start_front_end(client_idx)
 
     async def _end_front_ends(self) -> None:
@@ -191,13 +198,28 @@ class Launcher:
         for front_end in self._front_ends.values():
             front_end.signal(signal.SIGTERM)
         limit_s = self._config.server.shutdown_timeout + 2 * FLUSH_TIMEOUT_S
+        if not await self._wait_for_front_ends(limit_s):
+            logger.warning("%d front ends did not end in time and are killed", len(self._front_ends))
+
+    async def _kill_front_ends(self) -> None:
+        """End those that are left, before what is needed when one ends is closed."""
+        self._is_ending = True
+        for front_end in self._front_ends.values():
+            front_end.signal(signal.SIGKILL)
+        await self._wait_for_front_ends(KILL_TIMEOUT_S)
+        for front_end in self._front_ends.values():
+            front_end.forget()
+
+    async def _wait_for_front_ends(self, timeout_s: float) -> bool:
+        """True: none is left."""
         try:
-            async with asyncio.timeout(limit_s):
+            async with asyncio.timeout(timeout_s):
                 while self._front_ends:
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            logger.warning("%d front ends did not end in time and are killed", len(self._front_ends))
+            return False
+        return True
 
     def _on_signal(self, number: int) -> None:
         if self._stop.is_set():
