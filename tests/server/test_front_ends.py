@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fakes.live_server import LiveServer, descendants, until
+from fakes.process_family import ENGINE, pids_of
 
 OPTIONS = (
     "--kernel-backend=reference",
@@ -16,6 +17,7 @@ OPTIONS = (
     "--served-model-name=tiny",
     "--api-server-count=2",
 )
+PROMPT = "hello and hello again"
 
 
 @pytest.fixture
@@ -75,11 +77,21 @@ def test_load_and_the_queues_limit_are_of_all_front_ends(tiny_folder, tmp_path):
 
 
 def test_term_finishes_the_streams_of_all_within_one_deadline(pair):
+    (engine,) = pids_of(pair, ENGINE)
+    asked = {"prompt": PROMPT, "max_tokens": 120, "ignore_eos": True, "stream": True}
+    num_tokens = pair.post("/tokenize", {"prompt": PROMPT}).json["count"]
+    # What is not prepared yet waits with its bytes, what the engine has waits with its tokens.
+    assert num_tokens != len(PROMPT)
     with ThreadPoolExecutor(8) as pool:
-        answers = [pool.submit(lambda: pair.completion(max_tokens=120, ignore_eos=True, stream=True)) for _ in range(8)]
-        until(lambda: pair.get("/load").json["server_load"] == 8, 20, "all are begun")
+        os.kill(engine, signal.SIGSTOP)  # no stream ends before all are there, and none before TERM
+        answers = [pool.submit(lambda: pair.completion(**asked)) for _ in range(8)]
+        until(lambda: pair.metric("octavo_queued_prompt_tokens") == 8 * num_tokens, 20, "the engine has all")
         started = time.monotonic()
-        assert pair.stop(timeout_s=40) == 0
+        pair.process.send_signal(signal.SIGTERM)
+        until(lambda: "front ends finish what they have" in pair.log, 5, "what runs is finished first")
+        assert not any(answer.done() for answer in answers)
+        os.kill(engine, signal.SIGCONT)
+        assert pair.process.wait(40) == 0
         assert time.monotonic() - started < 35
         assert [answer.result().events[-1] for answer in answers] == ["[DONE]"] * 8
         assert {answer.result().text for answer in answers} == {answers[0].result().text}
