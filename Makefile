@@ -2,14 +2,16 @@
 # make serve  set everything up and serve the default model at http://127.0.0.1:8000
 # make test   set everything up and run the default tests
 # make check  formatting, lint, types, import edges, sizes
+# make sanitize  build the native module under AddressSanitizer (SANITIZER=thread: ThreadSanitizer), run its tests
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SANITIZER ?= address
 MODEL := smollm2-135m-instruct
 NATIVE_SOURCES := $(shell find native -type f 2>/dev/null)
 
-.PHONY: demo serve test test-slow check format bench-scheduler install-size clean
+.PHONY: demo serve test test-slow sanitize check format bench-scheduler install-size clean
 
 $(BIN)/python:
 	@$(PYTHON) tools/check_toolchain.py
@@ -47,6 +49,9 @@ test-slow: $(VENV)/.dev
 	$(BIN)/octavo pull qwen2.5-coder-0.5b-instruct
 	$(BIN)/octavo pull gemma-3-270m
 	$(BIN)/python -m pytest -m slow --timeout 1800 $(PYTEST_ARGS)
+
+sanitize: $(VENV)/.dev
+	$(BIN)/python tools/sanitize.py $(SANITIZER) $(PYTEST_ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests tools examples
