@@ -229,26 +229,6 @@ def test_the_key_has_two_headers(guarded):
     assert (refused.status, refused.json["error"]["type"]) == (401, "authentication_error")
 
 
-def test_the_client_lists_models_page_by_page(server):
-    with anthropic_client(server, KEY) as client:
-        first = client.models.list(limit=1)
-        assert ([item.id for item in first], first.has_more, first.last_id) == (["tiny", "other"], True, "tiny")
-        assert [item.id for item in client.models.list()] == ["tiny", "other"]
-        one = client.models.retrieve("other")
-        assert (one.type, one.id, one.display_name, one.lifecycle) == ("model", "other", "other", "active")
-        assert one.max_input_tokens == 256
-        assert one.created_at.tzinfo is not None
-        with pytest.raises(anthropic.NotFoundError):
-            client.models.retrieve("none/such")
-        with pytest.raises(anthropic.BadRequestError, match="limit='0'"):
-            client.models.list(limit=0)
-
-
-def test_models_are_openais_unless_the_header_says_otherwise(server):
-    assert server.get("/v1/models").json["object"] == "list"
-    assert "object" not in server.get("/v1/models", {"anthropic-version": "2023-06-01"}).json
-
-
 def test_routes_that_are_not_there_speak_the_same_language(taught):
     assert taught.post(ROUTE + "/batches", {}).json["error"] == {"type": "not_found_error", "message": "Not Found"}
     assert taught.get(ROUTE).status == 405
