@@ -55,8 +55,15 @@ class sequence {
             std::vector<float> partials(static_cast<size_t>(num_partitions * count * c_.heads_per_kv() *
                                                             (cache_.layout().head_dim_padded + 2)));
             for (int64_t head = 0; head < c_.num_kv_heads; ++head) {
-                const attention_tile tile{table_.data(), first,           position,       count,
-                                          head,          first_partition, num_partitions, partials.data()};
+                attention_tile tile{};
+                tile.block_table = table_.data();
+                tile.first_token = first;
+                tile.first_position = position;
+                tile.num_tokens = count;
+                tile.kv_head = head;
+                tile.first_partition = first_partition;
+                tile.num_partitions = num_partitions;
+                tile.partials = partials.data();
                 if (!is_split) {
                     kernels_.attend[type_](p, tile, scratch);
                     continue;
