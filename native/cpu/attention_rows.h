@@ -35,8 +35,8 @@ static void score(const row_block<Element>& b) {
             for (int r = 0; r < kRows; ++r) {
                 for (int v = 0; v < kVectors; ++v) acc[r][v] = broadcast(0.0f);
             }
-            multiply_tile<unit, kRows, kVectors, 1, kRows, 0, true>(keys + column, b.p.layout.block_size, q, units, acc,
-                                                                    ahead + column);
+            multiply_tile<unit, kRows, kVectors, 1, kRows, 0, lines_of(kVectors)>(
+                keys + column, b.p.layout.block_size, q, units, acc, ahead + column, b.p.layout.block_size);
             float* const out = b.space.scores + stretch * b.stretch_size + column;
             for (int r = 0; r < kRows; ++r) {
                 for (int v = 0; v < kVectors; ++v) store(out + r * kPartition + v * kLanes, acc[r][v]);
@@ -78,7 +78,7 @@ static void gather_values(const row_block<Element>& b) {
             const unit* const x = weights + stretch * (b.stretch_size / kElements);
             const int64_t keys = min_of(b.stretch_size, b.num_keys - stretch * b.stretch_size);
             const int64_t whole = keys / kElements;
-            multiply_tile<unit, kRows, 2, kRowStride, 1, 0, true>(values, padded, x, whole, acc, ahead);
+            multiply_tile<unit, kRows, 2, kRowStride, 1, 0, lines_of(2)>(values, padded, x, whole, acc, ahead, padded);
             if (keys % kElements != 0) add_last_key<kRows, kRowStride>(values + whole * padded, x + whole, acc);
         }
         for (int r = 0; r < kRows; ++r) {

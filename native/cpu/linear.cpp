@@ -14,7 +14,7 @@ namespace octavo::OCTAVO_LEVEL {
 // 8 KB ahead: with two threads the best of 0 to 16 KB on Zen 4, by little (docs/log.md).
 constexpr int kPrefetchUnits = 2048;
 
-// `ahead`: the panel that is multiplied next, if the memory is to be asked for it, else the same.
+// `ahead`: the panel that is multiplied next, if the memory is to be asked for it; null: not.
 template <class Unit>
 struct panel_job {
     const Unit* w;
@@ -22,6 +22,27 @@ struct panel_job {
     const Unit* ahead;
     int64_t units, first_row, first_column;
 };
+
+// Up to `most` lines of what is wanted of memory; where nothing is, one and the same line that is at hand.
+template <class Unit>
+struct lines_ahead {
+    const Unit* start;
+    int64_t stride, count;
+};
+
+template <class Unit>
+static inline lines_ahead<Unit> take_lines(memory_ahead* ahead, const Unit* at_hand, int64_t most) {
+    if (!ahead || ahead->num_regions == 0) return {at_hand, 0, most};
+    const int64_t count = min_of(most, (ahead->region_bytes - ahead->next_byte) / kLineBytes);
+    const auto* const start = reinterpret_cast<const Unit*>(ahead->regions[0] + ahead->next_byte);
+    ahead->next_byte += count * kLineBytes;
+    if (ahead->next_byte + kLineBytes > ahead->region_bytes) {
+        ahead->next_byte = 0;
+        ++ahead->regions;
+        --ahead->num_regions;
+    }
+    return {start, kLineUnits, count};
+}
 
 template <class Element, int kRows>
 static void multiply_panel(const linear_params& p, const panel_job<typename unit_of<Element>::scalar>& job) {
@@ -35,8 +56,21 @@ static void multiply_panel(const linear_params& p, const panel_job<typename unit
         for (int r = 0; r < kRows; ++r) {
             for (int v = 0; v < kVectors; ++v) acc[r][v] = broadcast(0.0f);
         }
-        multiply_tile<unit, kRows, kVectors, 1, kRows, kRows == 1 ? kPrefetchUnits : 0, (kRows > 1)>(
-            job.w + column, kPanelColumns, job.x, job.units, acc, job.ahead + column);
+        if constexpr (kRows == 1) {
+            multiply_tile<unit, kRows, kVectors, 1, kRows, kPrefetchUnits>(job.w + column, kPanelColumns, job.x,
+                                                                           job.units, acc);
+        } else if (job.ahead) {
+            multiply_tile<unit, kRows, kVectors, 1, kRows, 0, lines_of(kVectors)>(
+                job.w + column, kPanelColumns, job.x, job.units, acc, job.ahead + column, kPanelColumns);
+        } else {
+            for (int64_t done = 0; done < job.units;) {
+                const lines_ahead<unit> lines = take_lines(p.ahead, job.w, job.units - done);
+                multiply_tile<unit, kRows, kVectors, 1, kRows, 0, 1>(job.w + column + done * kPanelColumns,
+                                                                     kPanelColumns, job.x + done * kRows, lines.count,
+                                                                     acc, lines.start, lines.stride);
+                done += lines.count;
+            }
+        }
         if (is_plain) {
             float* const out = static_cast<float*>(p.out) + job.first_row * p.n + job.first_column + column;
             for (int r = 0; r < kRows; ++r) {
@@ -77,7 +111,7 @@ void linear(const linear_params& p, int64_t unit) {
             const int64_t row = block_start(p.rows, p.num_blocks, block);
             const int64_t count = block_start(p.rows, p.num_blocks, block + 1) - row;
             const auto* const x = static_cast<const scalar*>(p.x) + row * units;
-            const scalar* const ahead = asks && block == work.first_block ? w + units * kPanelColumns : w;
+            const scalar* const ahead = asks && block == work.first_block ? w + units * kPanelColumns : nullptr;
             panel_by_rows<Element>::find(count)(p, {w, x, ahead, units, row, panel * kPanelColumns});
         }
     }

@@ -41,24 +41,30 @@ static inline int32_t load_unit(const int32_t* p) {
     return out;
 }
 
+constexpr int kLineUnits = kLineBytes / 4;
+// Cache lines that hold what a step reads of w.
+constexpr int lines_of(int num_vectors) {
+    return (num_vectors * kLanes + kLineUnits - 1) / kLineUnits;
+}
+
 // acc[r][v] += w[step][v] * x[r][step] for `steps` units.
 // w: rows of columns, `w_stride` units apart. x: rows kRowStride units apart, steps kStepStride units apart.
 // kPrefetch: units of w to ask the memory for ahead of use; 0: none.
-// kAhead: `ahead` is a matrix like w that will be wanted soon; each step asks for the part of it that it reads of w.
-template <class Unit, int kRows, int kVectors, int kRowStride, int kStepStride, int kPrefetch = 0, bool kAhead = false>
+// kAheadLines: cache lines that each step asks for at `ahead`, which moves on by `ahead_stride` units; 0: none.
+template <class Unit, int kRows, int kVectors, int kRowStride, int kStepStride, int kPrefetch = 0, int kAheadLines = 0>
 __attribute__((always_inline)) static inline void multiply_tile(const Unit* w, int64_t w_stride, const Unit* x,
                                                                 int64_t steps, vf (&acc)[kRows][kVectors],
-                                                                const Unit* ahead = nullptr) {
+                                                                const Unit* ahead = nullptr, int64_t ahead_stride = 0) {
     for (int64_t step = 0; step < steps; ++step) {
         decltype(load(w)) columns[kVectors];
         for (int v = 0; v < kVectors; ++v) columns[v] = load(w + v * kLanes);
         if constexpr (kPrefetch > 0) {
             for (int v = 0; v < kVectors * kLanes; v += 16) __builtin_prefetch(w + v + kPrefetch);
         }
-        if constexpr (kAhead) {
+        if constexpr (kAheadLines > 0) {
             // Into the second cache: the first is smaller than what lies between here and the use.
-            for (int v = 0; v < kVectors * kLanes; v += 16) __builtin_prefetch(ahead + v, 0, 2);
-            ahead += w_stride;
+            for (int line = 0; line < kAheadLines; ++line) __builtin_prefetch(ahead + line * kLineUnits, 0, 2);
+            ahead += ahead_stride;
         }
         for (int r = 0; r < kRows; ++r) {
             const Unit value = load_unit(x + r * kRowStride);

@@ -1,6 +1,7 @@
 // Construction, packing, and the ops that work row by row.
 #include "octavo/backend.h"
 
+#include "octavo/cpu_features.h"
 #include "octavo/select_kernels.h"
 #include "run_rows.h"
 
@@ -25,7 +26,11 @@ packed_matrix::packed_matrix(slab& memory, dtype element, int64_t columns, int64
 }
 
 backend::backend(dtype type, const char* isa, int num_threads)
-    : type_(type), kernels_(select_kernels(isa)), arena_(std::make_shared<arena>()), pool_(num_threads) {}
+    : type_(type),
+      kernels_(select_kernels(isa)),
+      third_cache_bytes_(third_cache_bytes()),
+      arena_(std::make_shared<arena>()),
+      pool_(num_threads) {}
 
 void backend::pack_columns(packed_matrix& matrix, int64_t first_column, const float* rows, int64_t num_rows,
                            int64_t k) {

@@ -1,5 +1,7 @@
 #include "octavo/cpu_features.h"
 
+#include <fstream>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -79,5 +81,13 @@ cpu_features detect_cpu_features() {
     return {};
 }
 #endif
+
+int64_t third_cache_bytes() {
+    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index3/size");
+    int64_t size = 0;
+    char unit = 0;
+    if (!(file >> size >> unit)) return 0;
+    return unit == 'K' ? size << 10 : unit == 'M' ? size << 20 : 0;
+}
 
 }  // namespace octavo

@@ -38,7 +38,7 @@ class cutter {
 class decoder_pass {
   public:
     decoder_pass(const backend& ops, const tensor& residual, const step_batch& batch, kv_cache& cache,
-                 const decoder_layers& decoder, const int32_t* rows, int64_t num_rows)
+                 const decoder_layers& decoder, const int32_t* rows, int64_t num_rows, int64_t num_threads)
         : ops_(ops),
           input_(residual),
           batch_(batch),
@@ -52,6 +52,8 @@ class decoder_pass {
         q_ = tensor(ops.memory(), ops.type(), {t, options.num_heads, options.head_dim});
         attended_ = tensor(ops.memory(), ops.type(), {t, options.num_heads * options.head_dim});
         if (rows) behind_ = tensor(ops.memory(), dtype::float32, {num_rows, residual.size(1)});
+        // With the matrices that all threads read, half of a third cache is enough for what each asks for beside.
+        ahead_bytes_ = ops.third_cache_bytes_ / (2 * num_threads);
         for (const decoder_layer& layer : decoder.layers) {
             shape_check check("decode");
             rotary_.push_back(ops.prepare_rotary(check, batch, cache, layer.attention));
@@ -71,7 +73,8 @@ class decoder_pass {
 
     void run_stage(const row_span& rows, int64_t stage, char* scratch) const {
         cutter parts(scratch);
-        chunk own{rows};
+        chunk own{};
+        own.rows = rows;
         own.packed = parts.take(rows.count * decoder_.widest * item());
         own.normed = parts.take(rows.count * e() * item());
         own.gated = parts.take(rows.count * decoder_.widest_gated * item());
@@ -79,6 +82,11 @@ class decoder_pass {
         own.qkv = parts.take<float>(rows.count * qkv_width() * 4);
         own.attention = parts.take(0);
         const bool is_first = stage == 0, is_last = stage + 1 == num_stages();
+        // A single query reads the keys and values of its whole sequence, while products leave the memory idle.
+        std::vector<const char*> regions;
+        if (!is_last) regions = read_by_single_queries(rows, stage);
+        memory_ahead ahead{regions.data(), static_cast<int64_t>(regions.size()), cache_.layout.layer_bytes, 0};
+        own.ahead = &ahead;
         if (is_first) {
             const float* const x = input_.floats() + rows.first * e();
             ops_.norm_here(ops_.type(), norm_into(own, x, nullptr, decoder_.layers.front().attention), rows.count);
@@ -98,6 +106,7 @@ class decoder_pass {
         char *packed, *normed, *gated;
         float *sums, *qkv;
         char* attention;
+        memory_ahead* ahead;
     };
 
     int64_t e() const { return input_.size(1); }
@@ -105,6 +114,27 @@ class decoder_pass {
     int64_t qkv_width() const { return decoder_.layers.front().attention.qkv->n; }
     const decoder_layer& layer(int64_t i) const { return decoder_.layers[static_cast<size_t>(i)]; }
     float* residual_of(const chunk& own) const { return residual_.floats() + own.rows.first * e(); }
+
+    // Where the keys and values lie that single queries of `rows` read in a layer's attention.
+    std::vector<const char*> read_by_single_queries(const row_span& rows, int64_t index) const {
+        const kv_cache::place place = places_[static_cast<size_t>(index)];
+        const step_batch::group& group = batch_.groups[static_cast<size_t>(place.group)];
+        const int64_t window = layer(index).attention.options.window, size = cache_.layout.block_size;
+        const int32_t* const starts = batch_.query_start;
+        const auto most = static_cast<size_t>(ahead_bytes_ / cache_.layout.layer_bytes);
+        std::vector<const char*> out;
+        int64_t s = std::upper_bound(starts, starts + batch_.num_seqs, rows.first) - starts - 1;
+        for (; s < batch_.num_seqs && starts[s] < rows.first + rows.count; ++s) {
+            if (starts[s + 1] - starts[s] != 1) continue;
+            const int64_t position = batch_.positions[starts[s]];
+            const int64_t first_key = window > 0 ? std::max<int64_t>(0, position - window + 1) : 0;
+            for (int64_t i = first_key / size; i <= position / size && out.size() < most; ++i) {
+                const char* const block = cache_.block(group.block_table[s * group.max_blocks + i]);
+                out.push_back(block + place.index * cache_.layout.layer_bytes);
+            }
+        }
+        return out;
+    }
 
     // residual = x + addend, which is normed for what follows.
     template <class Block>
@@ -120,7 +150,7 @@ class decoder_pass {
     void enter(const chunk& own, int64_t index) const {
         const attention_block& block = layer(index).attention;
         ops_.multiply_here({own.normed, nullptr, own.rows.count, *block.qkv, 0.0f, activation::none, own.qkv},
-                           own.packed);
+                           own.packed, own.ahead);
         rotary_params rotary = rotary_[static_cast<size_t>(index)];
         rotary.qkv = own.qkv;
         rotary.positions += own.rows.first;
@@ -165,12 +195,14 @@ class decoder_pass {
     // `out` joins the residual; sums: what the feed-forward block adds to it.
     void feed_forward(const chunk& own, const feed_forward_block& block, const product& out, float* residual) const {
         const int64_t count = out.rows;
-        ops_.multiply_here(out, own.packed);
+        ops_.multiply_here(out, own.packed, own.ahead);
         post_norm(block.attention_post_norm, own.sums, block.eps, count);
         ops_.norm_here(ops_.type(),
                        {residual, own.sums, block.norm->values.data(), residual, own.normed, e(), block.eps}, count);
-        ops_.multiply_here({own.normed, nullptr, count, *block.gate_up, 0.0f, block.kind, own.gated}, own.packed);
-        ops_.multiply_here({own.gated, nullptr, count, *block.down, 0.0f, activation::none, own.sums}, own.packed);
+        ops_.multiply_here({own.normed, nullptr, count, *block.gate_up, 0.0f, block.kind, own.gated}, own.packed,
+                           own.ahead);
+        ops_.multiply_here({own.gated, nullptr, count, *block.down, 0.0f, activation::none, own.sums}, own.packed,
+                           own.ahead);
         post_norm(block.post_norm, own.sums, block.eps, count);
     }
 
@@ -181,6 +213,7 @@ class decoder_pass {
     const decoder_layers& decoder_;
     const int32_t* rows_;
     int64_t num_rows_;
+    int64_t ahead_bytes_;
     tensor residual_, q_, attended_, behind_;
     std::vector<rotary_params> rotary_;
     std::vector<kv_cache::place> places_;
@@ -207,7 +240,7 @@ std::pair<tensor, tensor> backend::decode(const tensor& residual, const step_bat
         const std::vector<double> costs = costs_of_rows(batch, cache, decoder);
         const std::vector<row_span> chunks = cut_rows(costs, threads, kernels_.max_tile_rows[index()]);
         if (is_balanced(chunks, costs, threads)) {
-            decoder_pass pass(*this, residual, batch, cache, decoder, rows, num_rows);
+            decoder_pass pass(*this, residual, batch, cache, decoder, rows, num_rows, threads);
             chunk_walk walk(static_cast<int64_t>(chunks.size()), pass.num_stages());
             for (const step_batch::group& group : batch.groups) {
                 add_needs(walk, chunks, batch, group, cache.layout.block_size);

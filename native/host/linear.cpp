@@ -70,7 +70,7 @@ void backend::multiply(const product& p) {
     pool_.run(num_units, [&](int64_t unit, int) { kernels_.linear[type](params, unit); });
 }
 
-void backend::multiply_here(const product& p, char* packed) const {
+void backend::multiply_here(const product& p, char* packed, memory_ahead* ahead) const {
     const int type = static_cast<int>(p.weights.type);
     const int64_t num_blocks = ceil_div(p.rows, kernels_.max_tile_rows[type]);
     if (p.rows > 1) {
@@ -80,6 +80,7 @@ void backend::multiply_here(const product& p, char* packed) const {
     linear_params params = params_of(p, p.rows > 1 ? packed : only_row(p), num_blocks);
     params.blocks_per_unit = num_blocks;
     params.panels_per_unit = ceil_div(params.n, kPanelColumns);
+    params.ahead = ahead;
     kernels_.linear[type](params, 0);
 }
 

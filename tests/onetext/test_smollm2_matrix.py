@@ -1,62 +1,24 @@
-"""One text, the full matrix: 40 mixed requests on SmolLM2 in bfloat16, alone and in batches of 64 on every path."""
+"""One text, the full matrix: 40 mixed requests on SmolLM2 in bfloat16, alone and in batches of 64 on every path.
+
+At the best level of this processor. Where that has no matrix unit, some paths at level amx too, around an emulated one.
+"""
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fakes.mixed_requests import MixedRequest, bits, generate, make_requests
+from fakes.mixed_requests import MixedRequest
+from fakes.one_text_matrix import NUM_REQUESTS, Path, assert_same_text, generate_alone, mixed_requests
 
-from octavo import LLM, SamplingParams
+from octavo import _native
+from octavo.kernels import dispatch
 
 pytestmark = [pytest.mark.needs_smollm2, pytest.mark.slow]
 
-NUM_REQUESTS = 40
-BATCH = 64
-MAX_MODEL_LEN = 1024
-PLENTY = 600
-"""Blocks of 32 tokens: all of a batch at once."""
-BASE: dict[str, Any] = {
-    "dtype": "bfloat16",
-    "max_num_seqs": BATCH,
-    "max_model_len": MAX_MODEL_LEN,
-    "block_size": 32,
-    "num_gpu_blocks_override": PLENTY,
-}
-
-
-@dataclass(frozen=True)
-class Path:
-    """One way through the engine."""
-
-    chunk: int
-    depth: int
-    threads: int
-    caches: bool = True
-    num_blocks: int = PLENTY
-
-    @property
-    def is_tight(self) -> bool:
-        return self.num_blocks < PLENTY
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return BASE | {
-            "max_num_batched_tokens": max(self.chunk, BATCH),
-            "long_prefill_token_threshold": self.chunk,
-            "max_concurrent_steps": self.depth,
-            "num_threads": self.threads,
-            "enable_prefix_caching": self.caches,
-            "num_gpu_blocks_override": self.num_blocks,
-        }
-
-    def __str__(self) -> str:
-        cache = "cache" if self.caches else "no cache"
-        pool = f", {self.num_blocks} blocks" if self.is_tight else ""
-        return f"chunks of {self.chunk}, depth {self.depth}, {self.threads} threads, {cache}{pool}"
-
+World = tuple[str, list[MixedRequest], dict[str, Any]]
+"""(path, requests, their outputs alone)"""
 
 PATHS = [
     Path(chunk=16, depth=1, threads=2),
@@ -69,77 +31,60 @@ PATHS = [
     Path(chunk=64, depth=2, threads=2, num_blocks=48),
     Path(chunk=512, depth=1, threads=2, caches=False, num_blocks=40),
 ]
+AMX_PATHS = [
+    Path(chunk=16, depth=3, threads=1),
+    Path(chunk=64, depth=2, threads=2, num_blocks=48),
+    Path(chunk=512, depth=2, threads=2, caches=False),
+]
+EMULATED = "amx_emulated"
 
 
-def long_requests() -> list[MixedRequest]:
-    """Prompts of several blocks and several chunks, some of which begin alike."""
-
-    def ids(length: int, step: int) -> list[int]:
-        return [7 + (29 + step * i * i + 5 * i) % 49000 for i in range(length)]
-
-    kinds = [
-        SamplingParams(temperature=0, max_tokens=20, ignore_eos=True, logprobs=2),
-        SamplingParams(temperature=0.9, seed=3, max_tokens=20, ignore_eos=True),
-        SamplingParams(temperature=1.1, seed=4, top_k=40, top_p=0.95, max_tokens=20, ignore_eos=True, logprobs=0),
-        SamplingParams(temperature=0.7, seed=5, repetition_penalty=1.2, max_tokens=20, ignore_eos=True),
-    ]
-    shared = ids(256, 3)
-    return [
-        MixedRequest(f"long {place}", shared[: 64 * (place % 5)] + ids(100 + 43 * place, 11 + place), kinds[place % 4])
-        for place in range(NUM_REQUESTS - 2 * 14)
-    ]
-
-
-def mixed_requests() -> list[MixedRequest]:
-    """The 40: two sets of every kind with other lengths, and long ones."""
-    short = make_requests(49152, max_tokens=24, prefix_len=40)
-    other = make_requests(49152, max_tokens=17, prefix_len=97)
-    renamed = [MixedRequest(f"{r.name}, other length", r.prompt, r.params) for r in other]
-    return short + renamed + long_requests()
-
-
-def in_batch_of_64(requests: list[MixedRequest], seed: int, *, is_tight: bool) -> list[MixedRequest]:
-    """In an order of its own, filled up with neighbours whose texts nobody looks at.
-
-    is_tight: the neighbours come first, and grow by several blocks each at the cost of those behind them.
-    """
-    rng = random.Random(seed)
-    most = 60 if is_tight else 200
-    neighbours = [
-        MixedRequest(
-            f"neighbour {place}",
-            [rng.randrange(5, 49000) for _ in range(rng.randrange(1, most))],
-            SamplingParams(
-                temperature=1.0, seed=place, max_tokens=100 if is_tight else rng.randrange(1, 30), ignore_eos=True
-            ),
-        )
-        for place in range(BATCH - len(requests))
-    ]
-    mixed = requests + neighbours
-    rng.shuffle(mixed)
-    return sorted(mixed, key=lambda request: request in requests) if is_tight else mixed
+def make_world(smollm2_path) -> World:
+    requests = mixed_requests()
+    assert len(requests) == NUM_REQUESTS
+    return str(smollm2_path), requests, generate_alone(str(smollm2_path), requests)
 
 
 @pytest.fixture(scope="module")
-def world(smollm2_path):
-    """(path, requests, their outputs alone)."""
-    requests = mixed_requests()
-    assert len(requests) == NUM_REQUESTS
-    options = Path(chunk=512, depth=1, threads=2, caches=False).options
-    with LLM(str(smollm2_path), **options) as llm:
-        return str(smollm2_path), requests, bits(generate(llm, requests, together=False))
-
-
-def chosen(outputs: dict[str, Any], requests: list[MixedRequest]) -> dict[str, Any]:
-    return {request.name: outputs[request.name] for request in requests}
+def world(smollm2_path) -> World:
+    return make_world(smollm2_path)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=str)
-def test_no_path_changes_a_bit(world, path):
+def test_no_path_changes_a_bit(world: World, path: Path) -> None:
     model, requests, alone = world
-    with LLM(model, **path.options) as llm:
-        for number, temperature in enumerate(("cold", "warm")):
-            outputs = bits(generate(llm, in_batch_of_64(requests, number, is_tight=path.is_tight)))
-            assert chosen(outputs, requests) == alone, f"{path}, {temperature} prefix cache"
-        stats = llm.engine.front_end.client.stats().scheduler
-        assert (stats.num_preemptions > 0) == path.is_tight
+    assert_same_text(model, path, requests, alone)
+
+
+@pytest.fixture(scope="module")
+def emulated_level() -> Iterator[list[str]]:
+    """Every back end made meanwhile is of the emulated level, which no option can ask for. The levels made so far."""
+    levels: list[str] = []
+    make_ops = dispatch.make_ops
+
+    def make_emulated(*args, isa: str, **kwargs):
+        ops = make_ops(*args, isa=EMULATED, **kwargs)
+        levels.append(ops.isa)
+        return ops
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dispatch, "make_ops", make_emulated)
+        yield levels
+
+
+@pytest.fixture(scope="module")
+def emulated_world(smollm2_path, emulated_level: list[str]) -> World:
+    return make_world(smollm2_path)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(EMULATED not in _native.test_isa_levels(), reason="the emulation needs AVX-512 BF16")
+@pytest.mark.skipif("amx" in _native.runnable_isa_levels(), reason="the unit itself is tested above")
+@pytest.mark.parametrize("path", AMX_PATHS, ids=str)
+def test_no_path_changes_a_bit_with_the_matrix_units_arithmetic(
+    emulated_world: World, emulated_level: list[str], path: Path
+) -> None:
+    model, requests, alone = emulated_world
+    assert_same_text(model, path, requests, alone)
+    assert len(emulated_level) >= 2
+    assert set(emulated_level) == {EMULATED}

@@ -185,7 +185,8 @@ class backend {
     // Parts of ops, by the calling thread alone.
     friend class decoder_pass;
     void norm_here(dtype out, const norm_params& params, int64_t count) const;
-    void multiply_here(const product& p, char* packed) const;  // packed: room for the rows of x
+    // packed: room for the rows of x; ahead: what to ask the memory for meanwhile, null: nothing
+    void multiply_here(const product& p, char* packed, memory_ahead* ahead) const;
     size_t attention_scratch_bytes(const attention_options& options, const kv_cache& cache) const;
     // q [T, H, D], out [T, H * D], of which `rows` are read and written
     void attend_here(const row_span& rows, const void* q, void* out, const step_batch& batch, const kv_cache& cache,
@@ -193,6 +194,7 @@ class backend {
 
     const dtype type_;
     const kernel_table& kernels_;
+    const int64_t third_cache_bytes_;
     std::shared_ptr<arena> arena_;
     slab weight_memory_;
     thread_pool pool_;

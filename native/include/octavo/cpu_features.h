@@ -1,5 +1,7 @@
-// What the processor and the kernel allow, read from CPUID and arch_prctl at run time.
+// What the processor and the kernel allow, read from CPUID, arch_prctl and sysfs at run time.
 #pragma once
+
+#include <cstdint>
 
 namespace octavo {
 
@@ -13,5 +15,8 @@ struct cpu_features {
 
 // Found out at the first call, which asks for what must be asked for.
 cpu_features detect_cpu_features();
+
+// Size of the last cache that the first core shares with others, as the kernel tells it; 0: none, or nobody knows.
+int64_t third_cache_bytes();
 
 }  // namespace octavo

@@ -49,6 +49,16 @@ enum class activation : int32_t { none, silu, gelu_tanh };
 // Columns of a gated pair lie in turns of kGateColumns in a packed matrix: so many gates, then their ups.
 constexpr int64_t kGateColumns = kPanelColumns / 2;
 
+// Memory that will be wanted behind some products, asked for a line at a time while they run. One thread's.
+struct memory_ahead {
+    const char* const* regions;  // beginnings of what is left, [num_regions]
+    int64_t num_regions;
+    int64_t region_bytes;  // of each, whole lines
+    int64_t next_byte;     // of the first region
+};
+
+constexpr int64_t kLineBytes = 64;
+
 struct linear_params {
     const void* panels;
     const float* bias;  // [N], null: none
@@ -58,9 +68,10 @@ struct linear_params {
     int64_t num_blocks;       // of rows
     int64_t blocks_per_unit;  // row blocks and panels that one unit of work covers
     int64_t panels_per_unit;
-    float softcap;       // 0: none
-    activation gate;     // none: not gated
-    int64_t gate_width;  // F, of which N / 2 is the padded number
+    float softcap;        // 0: none
+    activation gate;      // none: not gated
+    int64_t gate_width;   // F, of which N / 2 is the padded number
+    memory_ahead* ahead;  // null: none
 };
 
 struct embedding_params {
@@ -142,7 +153,7 @@ struct attention_tile {
     int64_t num_tokens;
     int64_t kv_head;
     int64_t first_partition, num_partitions;
-    float* partials;  // [num_partitions][rows][Dp + 2]: unnormalised values, maximum, sum; null: not split
+    float* partials;             // [num_partitions][rows][Dp + 2]: unnormalised values, maximum, sum; null: not split
     const attention_tile* next;  // whose turn comes after this on the same thread; null: nobody knows
 };
 
