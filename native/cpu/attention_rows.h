@@ -46,28 +46,32 @@ static void score(const row_block<Element>& b) {
 }
 
 // The last key of an odd number: the upper half of each pair of values belongs to no key of this sequence.
-template <int kRows, int kRowStride>
-static inline void add_last_key(const int32_t* w, const int32_t* x, vf (&acc)[kRows][2]) {
+template <int kRows, int kVectors, int kRowStride>
+static inline void add_last_key(const int32_t* w, const int32_t* x, vf (&acc)[kRows][kVectors]) {
     const vi lower = broadcast(0xffff);
     for (int r = 0; r < kRows; ++r) {
         const int32_t weight = load_unit(x + r * kRowStride) & 0xffff;
-        for (int v = 0; v < 2; ++v) acc[r][v] = accumulate(acc[r][v], bit_and(load(w + v * kLanes), lower), weight);
+        for (int v = 0; v < kVectors; ++v) {
+            acc[r][v] = accumulate(acc[r][v], bit_and(load(w + v * kLanes), lower), weight);
+        }
     }
 }
-template <int kRows, int kRowStride>
-static inline void add_last_key(const float*, const float*, vf (&)[kRows][2]) {}
+template <int kRows, int kVectors, int kRowStride>
+static inline void add_last_key(const float*, const float*, vf (&)[kRows][kVectors]) {}
 
 // partial[r][feature] = sum over keys of weight * value
-template <class Element, int kRows>
+template <class Element, int kRows, int kVectors>
 static void gather_values(const row_block<Element>& b) {
     using unit = typename unit_of<Element>::scalar;
     constexpr int64_t kElements = unit_of<Element>::kElements;
     constexpr int kRowStride = kPartition / kElements;
     const int64_t padded = b.p.layout.head_dim_padded;
     const auto* const weights = reinterpret_cast<const unit*>(b.space.weights);
-    for (int64_t column = 0; column < padded; column += 2 * kLanes) {
-        vf acc[kRows][2];
-        for (int r = 0; r < kRows; ++r) acc[r][0] = acc[r][1] = broadcast(0.0f);
+    for (int64_t column = 0; column < padded; column += kVectors * kLanes) {
+        vf acc[kRows][kVectors];
+        for (int r = 0; r < kRows; ++r) {
+            for (int v = 0; v < kVectors; ++v) acc[r][v] = broadcast(0.0f);
+        }
         for (int64_t stretch = b.first_stretch; stretch < b.last_stretch; ++stretch) {
             int64_t offset;
             const char* const block = b.block_of(stretch, offset);
@@ -78,15 +82,23 @@ static void gather_values(const row_block<Element>& b) {
             const unit* const x = weights + stretch * (b.stretch_size / kElements);
             const int64_t keys = min_of(b.stretch_size, b.num_keys - stretch * b.stretch_size);
             const int64_t whole = keys / kElements;
-            multiply_tile<unit, kRows, 2, kRowStride, 1, 0, lines_of(2)>(values, padded, x, whole, acc, ahead, padded);
-            if (keys % kElements != 0) add_last_key<kRows, kRowStride>(values + whole * padded, x + whole, acc);
+            multiply_tile<unit, kRows, kVectors, kRowStride, 1, 0, lines_of(kVectors)>(values, padded, x, whole, acc,
+                                                                                       ahead, padded);
+            if (keys % kElements != 0) {
+                add_last_key<kRows, kVectors, kRowStride>(values + whole * padded, x + whole, acc);
+            }
         }
         for (int r = 0; r < kRows; ++r) {
-            store(b.space.partial + r * (padded + 2) + column, acc[r][0]);
-            store(b.space.partial + r * (padded + 2) + column + kLanes, acc[r][1]);
+            for (int v = 0; v < kVectors; ++v) {
+                store(b.space.partial + r * (padded + 2) + column + v * kLanes, acc[r][v]);
+            }
         }
     }
 }
+
+// With few rows two vectors of sums a row are too few chains to hide how long one step of a chain takes.
+template <int kRows>
+constexpr bool kIsFew = kRows * 4 + 4 <= 2 * kMaxTileRows + 2;
 
 template <class Element, int kRows>
 static void attend_rows(const row_block<Element>& b) {
@@ -96,7 +108,10 @@ static void attend_rows(const row_block<Element>& b) {
         score<Element, kRows, 1>(b);
     }
     for (int64_t row = 0; row < kRows; ++row) weigh(b, row);
-    gather_values<Element, kRows>(b);
+    if constexpr (kIsFew<kRows>) {
+        if (b.p.layout.head_dim_padded % (4 * kLanes) == 0) return gather_values<Element, kRows, 4>(b);
+    }
+    gather_values<Element, kRows, 2>(b);
 }
 
 template <class Element>

@@ -50,6 +50,14 @@ static inline vi broadcast(int32_t a) {
     return {_mm256_set1_epi32(a)};
 }
 
+// See simd_avx512.h.
+static inline void hold(vf& a) {
+    __asm__("" : "+x"(a.v));
+}
+static inline void hold(vi& a) {
+    __asm__("" : "+x"(a.v));
+}
+
 // ---- floats --------------------------------------------------------------------------------------------------------
 
 static inline vf add(vf a, vf b) {

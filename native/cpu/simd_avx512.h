@@ -52,6 +52,14 @@ static inline vi lane_numbers() {
     return {_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)};
 }
 
+// From here on the value is in a register: GCC would rather load it again for each use.
+static inline void hold(vf& a) {
+    __asm__("" : "+v"(a.v));
+}
+static inline void hold(vi& a) {
+    __asm__("" : "+v"(a.v));
+}
+
 // ---- floats --------------------------------------------------------------------------------------------------------
 
 static inline vf add(vf a, vf b) {

@@ -58,6 +58,10 @@ static inline vi lane_numbers() {
     return {int_lanes{0, 1, 2, 3}};
 }
 
+// See simd_avx512.h; here compilers know best.
+static inline void hold(vf&) {}
+static inline void hold(vi&) {}
+
 // ---- floats --------------------------------------------------------------------------------------------------------
 
 static inline vf add(vf a, vf b) {

@@ -57,7 +57,10 @@ __attribute__((always_inline)) static inline void multiply_tile(const Unit* w, i
                                                                 const Unit* ahead = nullptr, int64_t ahead_stride = 0) {
     for (int64_t step = 0; step < steps; ++step) {
         decltype(load(w)) columns[kVectors];
-        for (int v = 0; v < kVectors; ++v) columns[v] = load(w + v * kLanes);
+        for (int v = 0; v < kVectors; ++v) {
+            columns[v] = load(w + v * kLanes);
+            hold(columns[v]);
+        }
         if constexpr (kPrefetch > 0) {
             for (int v = 0; v < kVectors * kLanes; v += 16) __builtin_prefetch(w + v + kPrefetch);
         }
