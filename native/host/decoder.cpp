@@ -237,7 +237,7 @@ std::pair<tensor, tensor> backend::decode(const tensor& residual, const step_bat
     }
     const int64_t threads = pool_.num_threads(), count = residual.size(0);
     if (takes_rows(count) && count > 0) {
-        const std::vector<double> costs = costs_of_rows(batch, cache, decoder);
+        const std::vector<double> costs = costs_of_rows(batch, cache.type, decoder.layers, decoder.operations_per_row);
         const std::vector<row_span> chunks = cut_rows(costs, threads, kernels_.max_tile_rows[index()]);
         if (is_balanced(chunks, costs, threads)) {
             decoder_pass pass(*this, residual, batch, cache, decoder, rows, num_rows, threads);

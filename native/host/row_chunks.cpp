@@ -1,6 +1,7 @@
 #include "row_chunks.h"
 
 #include <algorithm>
+#include <map>
 
 namespace octavo {
 
@@ -15,19 +16,26 @@ constexpr double kMostImbalance = 1.25;
 
 }  // namespace
 
-std::vector<double> costs_of_rows(const step_batch& batch, const kv_cache& cache, const decoder_layers& decoder) {
-    const attention_options& options = decoder.layers.front().attention.options;
-    const auto num_layers = static_cast<double>(decoder.layers.size());
+std::vector<double> costs_of_rows(const step_batch& batch, dtype cache_type, const std::vector<decoder_layer>& layers,
+                                  int64_t operations_per_row) {
+    const attention_options& options = layers.front().attention.options;
     const auto d = static_cast<double>(options.head_dim);
-    const double shared_key = num_layers * 4 * d * static_cast<double>(options.num_heads) * kAttentionFactor;
+    const double shared_key = 4 * d * static_cast<double>(options.num_heads) * kAttentionFactor;
     const double lone_key =
-        num_layers * 2 * d * static_cast<double>(options.num_kv_heads * item_bytes(cache.type)) * kOperationsPerByte;
+        2 * d * static_cast<double>(options.num_kv_heads * item_bytes(cache_type)) * kOperationsPerByte;
+    std::map<int64_t, double> layers_by_window;  // 0: those that see all keys
+    for (const decoder_layer& layer : layers) layers_by_window[layer.attention.options.window] += 1;
     std::vector<double> out;
     for (int64_t s = 0; s < batch.num_seqs; ++s) {
         const int64_t first = batch.query_start[s], last = batch.query_start[s + 1];
         const double key = last - first == 1 ? std::max(lone_key, shared_key) : shared_key;
         for (int64_t t = first; t < last; ++t) {
-            out.push_back(static_cast<double>(decoder.operations_per_row) + key * (batch.positions[t] + 1));
+            const int64_t num_known = int64_t{batch.positions[t]} + 1;
+            double num_keys = 0;
+            for (const auto& [window, num_layers] : layers_by_window) {
+                num_keys += num_layers * static_cast<double>(window > 0 ? std::min(window, num_known) : num_known);
+            }
+            out.push_back(static_cast<double>(operations_per_row) + key * num_keys);
         }
     }
     return out;

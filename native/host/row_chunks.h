@@ -8,8 +8,9 @@
 
 namespace octavo {
 
-// What each row of the step costs, in operations of a product.
-std::vector<double> costs_of_rows(const step_batch& batch, const kv_cache& cache, const decoder_layers& decoder);
+// What each row of the step costs, in operations of a product; operations_per_row: of the products of all layers.
+std::vector<double> costs_of_rows(const step_batch& batch, dtype cache_type, const std::vector<decoder_layer>& layers,
+                                  int64_t operations_per_row);
 
 // One chunk a thread of equal cost; or, with more rows, chunks of equal size in whole blocks of rows.
 std::vector<row_span> cut_rows(const std::vector<double>& costs, int64_t num_threads, int64_t block_rows);
