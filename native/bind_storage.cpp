@@ -88,10 +88,14 @@ void bind_blocks(nb::module_& m) {
     nb::class_<decoder_layers>(m, "DecoderLayers")
         .def(
             "__init__",
-            [](decoder_layers* self,
-               const std::vector<std::pair<const attention_block*, const feed_forward_block*>>& layers) {
+            // Tuples: what keeps the parts alive must not change behind our back.
+            [](decoder_layers* self, const nb::tuple& layers) {
                 std::vector<decoder_layer> in_order;
-                for (const auto& [attention, feed_forward] : layers) in_order.push_back({*attention, *feed_forward});
+                for (const nb::handle layer : layers) {
+                    const auto parts = nb::cast<nb::tuple>(layer);
+                    in_order.push_back(
+                        {nb::cast<const attention_block&>(parts[0]), nb::cast<const feed_forward_block&>(parts[1])});
+                }
                 new (self) decoder_layers(std::move(in_order));
             },
             "layers"_a, nb::keep_alive<1, 2>());

@@ -100,9 +100,9 @@ class FeedForwardBlock:
     ) -> None: ...
 
 class DecoderLayers:
-    """All layers, in order. The list keeps its parts alive."""
+    """All layers, in order. The tuple keeps its parts alive."""
 
-    def __init__(self, layers: list[tuple[AttentionBlock, FeedForwardBlock]]) -> None: ...
+    def __init__(self, layers: tuple[tuple[AttentionBlock, FeedForwardBlock], ...]) -> None: ...
 
 class KvCache:
     """B zeroed blocks. P is 16 or a multiple of 32.

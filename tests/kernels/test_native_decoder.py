@@ -11,6 +11,7 @@ from fakes.batches import Chunk, forward_batch
 from fakes.checkpoint import ArrayWeight
 from fakes.native import draw, each_dtype, each_level, native_ops
 
+from octavo import _native
 from octavo.base.errors import ShapeError
 from octavo.config.model_spec import RopeSpec
 from octavo.kernels.cpu import CpuOps
@@ -237,3 +238,10 @@ def test_layers_that_do_not_fit_are_refused_by_name() -> None:
         case.ops.decode(residual, (replace(case.layers[0], feed_forward=narrow),), batch, cache)
     with pytest.raises(ShapeError, match="gate is"):
         case.ops.pack_gated(segment(8, HIDDEN, 0, False), segment(9, HIDDEN, 0, False))
+
+
+def test_layers_are_tuples_which_hold_what_they_are_made_of() -> None:
+    """What can change, or is nothing, is refused: it would leave the native layers without their parts."""
+    for layers in ([], [(None, None)], ([None, None],), ((None, None),)):
+        with pytest.raises((TypeError, RuntimeError), match=r"incompatible|bad[_.]cast"):
+            _native.DecoderLayers(layers)

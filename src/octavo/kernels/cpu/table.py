@@ -246,10 +246,10 @@ class CpuOps:
         known = self._layers.get(id(layers))
         if known is None:
             native = _native.DecoderLayers(
-                [
+                tuple(
                     (self._native_attention_block(layer.attention), _native_feed_forward_block(layer.feed_forward))
                     for layer in layers
-                ]
+                )
             )
             known = self._layers[id(layers)] = (layers, native)
         return known[1]
