@@ -71,8 +71,8 @@ void step_batch::check(const kv_cache& cache) {
     max_position = -1;
     for (int64_t s = 0; s < num_seqs; ++s) {
         const int64_t first = query_start[s], last = query_start[s + 1];
-        check.require(first <= last && last - first <= seq_lens[s],
-                      "sequence " + std::to_string(s) + " has more queries than seq_lens");
+        check.require(first <= last && last <= num_tokens, "query_start must not descend");
+        check.require(last - first <= seq_lens[s], "sequence " + std::to_string(s) + " has more queries than seq_lens");
         for (int64_t t = first; t < last; ++t) {
             check.require(positions[t] == seq_lens[s] - (last - t),
                           "positions of sequence " + std::to_string(s) + " must end at seq_lens - 1");
