@@ -79,7 +79,7 @@ attention_params attention_params_of(const void* q, void* out, const kv_cache& c
 }  // namespace
 
 size_t backend::attention_scratch_bytes(const attention_options& options, const kv_cache& cache) const {
-    const attention_params p = attention_params_of(nullptr, nullptr, cache, {}, options);
+    const attention_params p = attention_params_of(nullptr, nullptr, cache, {0, 0}, options);
     return kernels_.attention_scratch_bytes[index()](p, tokens_per_tile(options));
 }
 

@@ -71,7 +71,7 @@ struct linear_params {
     float softcap;        // 0: none
     activation gate;      // none: not gated
     int64_t gate_width;   // F, of which N / 2 is the padded number
-    memory_ahead* ahead;  // null: none
+    memory_ahead* ahead;  // a hint; null: none. The matrix unit does without
 };
 
 struct embedding_params {
