@@ -1,25 +1,19 @@
 // The host: a small model of one layer, whose sequences must find the same bits together as alone, and its sampler.
-#include "octavo/backend.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "checks.h"
 #include "octavo/sampler.h"
+#include "steps.h"
 
 namespace octavo::checks {
 
 namespace {
 
-constexpr int64_t kWidth = 48, kHeads = 4, kKvHeads = 2, kHeadDim = 16, kVocab = 1090, kLayer = 1;
-constexpr int64_t kBlockSize = 16, kMaxBlocks = 24, kNumSequences = 3, kMaxPosition = kMaxBlocks * kBlockSize;
+constexpr int64_t kHeads = 4, kKvHeads = 2, kHeadDim = 16, kVocab = 1090, kLayer = 1;
+constexpr int64_t kMaxPosition = kMaxBlocks * kBlockSize;
 constexpr float kEps = 1e-5f;
-
-// Tokens [first, last) of a sequence.
-struct chunk {
-    int64_t sequence, first, last;
-};
 
 class small_model {
   public:
@@ -58,40 +52,6 @@ class small_model {
     }
 
   private:
-    // Inputs of a step; blocks of the sequences lie between each other.
-    struct step {
-        std::vector<float> x;
-        std::vector<int32_t> positions, slots, query_start{0}, seq_lens, table, rows;
-
-        explicit step(const std::vector<chunk>& chunks) {
-            for (const chunk& c : chunks) {
-                const std::vector<float> own = draw(c.last * kWidth, static_cast<unsigned>(10 + c.sequence));
-                x.insert(x.end(), own.begin() + c.first * kWidth, own.end());
-                for (int64_t i = 0; i < kMaxBlocks; ++i) {
-                    table.push_back(static_cast<int32_t>(i * kNumSequences + c.sequence));
-                }
-                for (int64_t at = c.first; at < c.last; ++at) {
-                    const int64_t block = at / kBlockSize * kNumSequences + c.sequence;
-                    rows.push_back(static_cast<int32_t>(positions.size()));
-                    positions.push_back(static_cast<int32_t>(at));
-                    slots.push_back(static_cast<int32_t>(block * kBlockSize + at % kBlockSize));
-                }
-                query_start.push_back(static_cast<int32_t>(positions.size()));
-                seq_lens.push_back(static_cast<int32_t>(c.last));
-            }
-        }
-
-        step_batch batch() const {
-            return {static_cast<int64_t>(positions.size()),
-                    static_cast<int64_t>(seq_lens.size()),
-                    positions.data(),
-                    query_start.data(),
-                    seq_lens.data(),
-                    {{slots.data(), table.data(), kMaxBlocks}},
-                    0};
-        }
-    };
-
     packed_matrix pack(int64_t n, int64_t k, unsigned seed) {
         packed_matrix out(ops_.weight_memory(), ops_.type(), n, k);
         ops_.pack_columns(out, 0, draw(n * k, seed, 0.3f).data(), n, k);

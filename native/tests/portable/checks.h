@@ -70,6 +70,7 @@ void check_attention(report& out, const kernel_table& kernels);
 void check_vocabulary(report& out, const kernel_table& kernels);
 void check_draws(report& out, const kernel_table& kernels);
 void check_backend(report& out, const char* isa);
+void check_decoder(report& out, const char* isa);
 void check_storage(report& out);
 
 }  // namespace octavo::checks

@@ -21,6 +21,7 @@ int main() {
         checks::check_vocabulary(out, kernels);
         checks::check_draws(out, kernels);
         checks::check_backend(out, level.c_str());
+        checks::check_decoder(out, level.c_str());
         checks::check_storage(out);
         std::printf("%s: %" PRId64 " compared, %" PRId64 " failed, fingerprint %016" PRIx64 "\n", level.c_str(),
                     out.num_compared(), out.num_failures(), out.fingerprint());
