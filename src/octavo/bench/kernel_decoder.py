@@ -33,32 +33,41 @@ from octavo.kernels.ops import (
     ForwardBatch,
     LinearSegment,
     OpTable,
+    RopeTable,
     Tensor,
 )
 from octavo.kernels.reference import ReferenceOps
 from octavo.proto.kv import KvCacheSpec, KvGroup
 
 
-def decoder_cases(ops: CpuOps, shape: KernelShape, num_seqs: int, past: int, new: int) -> Iterator[KernelCase]:
+def make_layers(ops: OpTable, shape: KernelShape, num_layers: int, max_position: int) -> tuple[DecoderLayer, ...]:
+    """Layers of made-up numbers. Made once for all cases: an op table keeps the layers that it has run."""
+    rope = make_rope(shape, max_position)
+    return tuple(_make_layer(ops, shape, layer, rope) for layer in range(num_layers))
+
+
+def decoder_cases(
+    ops: CpuOps, shape: KernelShape, layers: tuple[DecoderLayer, ...], num_seqs: int, past: int, new: int
+) -> Iterator[KernelCase]:
     """All layers, for `num_seqs` sequences that add `new` tokens to `past` ones; logits are wanted of the last."""
-    run = DecoderRun(ops, shape, shape.num_layers, num_seqs, past, new)
+    run = DecoderRun(ops, shape, layers, num_seqs, past, new)
     residual = ops.tensor(noise(num_seqs * new, shape.hidden), "float32")
     tokens, itemsize = num_seqs * new, itemsize_of(ops)
-    weights = shape.num_layers * sum(n * k for _, n, k in shape.linears)
+    weights = len(layers) * sum(n * k for _, n, k in shape.linears)
     seen = num_seqs * (new * past + new * (new + 1) / 2)
     kv_width = 2 * shape.num_kv_heads * shape.head_dim
     yield KernelCase(
         "decode (all layers)",
         lambda: run.decode(residual),
-        weights * itemsize + shape.num_layers * num_seqs * (past + new) * kv_width * itemsize,
-        2.0 * tokens * weights + 4.0 * shape.num_layers * seen * shape.num_heads * shape.head_dim,
+        weights * itemsize + len(layers) * num_seqs * (past + new) * kv_width * itemsize,
+        2.0 * tokens * weights + 4.0 * len(layers) * seen * shape.num_heads * shape.head_dim,
     )
 
 
 def find_decoder_differences(ops: CpuOps, shape: KernelShape) -> list[str]:
     """What disagrees with the reference in float64: two layers, two sequences; empty: nothing."""
     found, expected = (
-        DecoderRun(table, shape, 2, 2, 40, 3).decode_array()
+        DecoderRun(table, shape, make_layers(table, shape, 2, 43), 2, 40, 3).decode_array()
         for table in (ops, ReferenceOps(ops.dtype, accumulate="float64"))
     )
     worst = float(np.abs(found - expected).max() / np.abs(expected).max())
@@ -68,13 +77,14 @@ def find_decoder_differences(ops: CpuOps, shape: KernelShape) -> list[str]:
 class DecoderRun:
     """Sequences of equal length in a cache of their own; back ends of both kinds."""
 
-    def __init__(self, ops: OpTable, shape: KernelShape, num_layers: int, num_seqs: int, past: int, new: int) -> None:
-        self._ops, self._shape = ops, shape
-        self._layers = tuple(_make_layer(ops, shape, layer, past + new) for layer in range(num_layers))
+    def __init__(
+        self, ops: OpTable, shape: KernelShape, layers: tuple[DecoderLayer, ...], num_seqs: int, past: int, new: int
+    ) -> None:
+        self._ops, self._shape, self._layers = ops, shape, layers
         blocks = ceil_div(past + new, BLOCK_SIZE)
         self._cache = ops.allocate_kv(
             KvCacheSpec(
-                groups=(KvGroup(kind="full", layers=tuple(range(num_layers))),),
+                groups=(KvGroup(kind="full", layers=tuple(range(len(layers)))),),
                 block_size=BLOCK_SIZE,
                 num_blocks=1 + num_seqs * blocks,
                 num_kv_heads=shape.num_kv_heads,
@@ -103,7 +113,7 @@ class DecoderRun:
         return self._ops.array(found) if isinstance(self._ops, CpuOps) else np.asarray(found)
 
 
-def _make_layer(ops: OpTable, shape: KernelShape, layer: int, max_position: int) -> DecoderLayer:
+def _make_layer(ops: OpTable, shape: KernelShape, layer: int, rope: RopeTable) -> DecoderLayer:
     (_, qkv, hidden), (_, _, attended), _, (_, _, inner) = shape.linears
     seeds = count(10 * layer)
 
@@ -118,7 +128,7 @@ def _make_layer(ops: OpTable, shape: KernelShape, layer: int, max_position: int)
             layer=layer,
             norm=ops.pack_vector(weight(hidden), add=1.0),
             qkv=matrix(qkv, hidden),
-            rope=make_rope(shape, max_position),
+            rope=rope,
             params=AttentionParams(
                 num_heads=shape.num_heads,
                 num_kv_heads=shape.num_kv_heads,

@@ -21,7 +21,7 @@ from octavo.bench.kernel_cases import (
     row_cases,
     sample_cases,
 )
-from octavo.bench.kernel_decoder import decoder_cases, find_decoder_differences
+from octavo.bench.kernel_decoder import decoder_cases, find_decoder_differences, make_layers
 from octavo.bench.kernel_shapes import SHAPES
 from octavo.kernels.cpu import CpuOps
 
@@ -136,12 +136,13 @@ def measure_limits(ops: CpuOps) -> MachineLimits:
 
 def _cases(ops: CpuOps, options: KernelBenchOptions) -> Iterator[tuple[int, KernelCase]]:
     shape = SHAPES[options.model]
+    layers = make_layers(ops, shape, shape.num_layers, max(options.context, *options.rows))
     for rows in options.rows:
         for make in (linear_cases, row_cases):
             for case in make(ops, shape, rows):
                 yield rows, case
         num_seqs, past, new = (rows, options.context - 1, 1) if rows <= 64 else (1, 0, rows)
-        for case in decoder_cases(ops, shape, num_seqs, past, new):
+        for case in decoder_cases(ops, shape, layers, num_seqs, past, new):
             yield rows, case
         for case in attention_cases(ops, shape, num_seqs, past, new):
             yield rows, case

@@ -39,6 +39,21 @@ def test_a_layer_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(find_decoder_differences(ops, TINY)) == 1
 
 
+def test_the_layers_are_made_once_for_all_numbers_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An op table keeps what it has run: layers for each number of rows would stay in memory together."""
+    seen = []
+    decode = kernels.CpuOps.decode
+    monkeypatch.setitem(SHAPES, "tiny", TINY)
+    monkeypatch.setattr(
+        kernels.CpuOps, "decode", lambda self, x, layers, *rest: seen.append(layers) or decode(self, x, layers, *rest)
+    )
+    for _, case in kernels._cases(native_ops("float32"), KernelBenchOptions(model="tiny", rows=(1, 8, 80), context=40)):
+        if case.name == "decode (all layers)":
+            case.run()
+    assert len(seen) >= 3
+    assert len({id(layers) for layers in seen}) == 1
+
+
 def test_the_report_has_a_line_for_each_kernel_and_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SHAPES, "tiny", TINY)
     monkeypatch.setattr(kernels, "WORKING_SETS", (4096,))
