@@ -66,7 +66,7 @@ def _counters(engines: _Engines) -> Iterator[Metric]:
         "prefix_queries": family("vllm:prefix_cache_queries", "Tokens looked up in the prefix cache."),
         "prefix_hits": family("vllm:prefix_cache_hits", "Tokens found in it."),
         "num_failed_steps": family("octavo_failed_steps", "Steps that failed and were computed again."),
-        "num_faults": family("octavo_request_faults", "Sequences ended by an error of their own."),
+        "num_faults": family("octavo_request_faults", "Sequences that a fault of the engine's ended, each alone."),
     }
     lost = family("octavo_prefix_cache_lost_tokens", "Cached tokens that could not be used, by reason.", "reason")
     phases = family("octavo_engine_phase_seconds", "Time of the engine by phase of a step.", "phase")
