@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from fakes.native_program import build_program, needs_compiler
 
-NATIVE = Path(__file__).resolve().parents[2] / "native"
-COMPILER = shutil.which(os.environ.get("CXX", "c++"))
-
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
+pytestmark = needs_compiler
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    target = tmp_path_factory.mktemp("guarded") / "guarded_memory"
-    sources = [NATIVE / "tests" / "guarded_memory.cpp", NATIVE / "host" / "memory.cpp"]
-    flags = ["-std=c++20", "-g", "-fsanitize=address", f"-I{NATIVE / 'include'}"]
-    subprocess.run([COMPILER, *flags, *sources, "-o", target], check=True)
-    return target
+    folder = tmp_path_factory.mktemp("guarded")
+    return build_program(folder, "guarded_memory", ["memory.cpp"], "-O0", "-fsanitize=address")
 
 
 def run(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,25 +9,18 @@ import numpy as np
 import pytest
 from fakes.checkpoint import ArrayWeight
 from fakes.native import draw
+from fakes.native_program import assert_holds, build_program, needs_compiler
 
 from octavo.kernels.cpu import CpuOps
 from octavo.kernels.ops import LinearSegment
 
-NATIVE = Path(__file__).resolve().parents[2] / "native"
-COMPILER = shutil.which(os.environ.get("CXX", "c++"))
 
-
-@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
+@needs_compiler
 @pytest.mark.parametrize(("flags", "arguments"), [([], []), (["-fsanitize=thread"], ["no-fork"])])
 def test_the_pool_runs_units_carries_exceptions_sleeps_and_survives_forks(
     tmp_path: Path, flags: list[str], arguments: list[str]
 ) -> None:
-    program = tmp_path / "thread_pool"
-    sources = [NATIVE / "tests" / "thread_pool.cpp", NATIVE / "host" / "thread_pool.cpp"]
-    command = [COMPILER, "-std=c++20", "-O1", "-g", "-pthread", *flags, f"-I{NATIVE / 'include'}", *sources]
-    subprocess.run([*command, "-o", program], check=True)
-    found = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60, check=False)
-    assert (found.returncode, found.stderr) == (0, "")
+    assert_holds(build_program(tmp_path, "thread_pool", ["thread_pool.cpp"], *flags), *arguments)
 
 
 def test_calls_from_several_python_threads_give_each_its_own_result() -> None:
