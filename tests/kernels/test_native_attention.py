@@ -226,10 +226,10 @@ def test_hostile_batches_are_refused_by_name() -> None:
         write(positions=np.array([3], **ids))
     with pytest.raises(ShapeError, match=r"query_start must go from 0 to T"):
         write(query_start=np.array([0, 2], **ids))
+    # Its first sequence would end beyond all arrays before the second comes back.
+    far = {"seq_lens": np.array([1 << 30, 1], **ids), "query_start": np.array([0, 1 << 30, 1], **ids)}
     with pytest.raises(ShapeError, match="query_start must not descend"):
-        # Its first sequence would end beyond all arrays before the second comes back.
-        many = {"seq_lens": np.array([1 << 30, 1], **ids), "query_start": np.array([0, 1 << 30, 1], **ids)}
-        write(**many, groups=(replace(group, block_table=np.zeros((2, 2), **ids)),))
+        write(**far, groups=(replace(group, block_table=np.zeros((2, 2), **ids)),))
     with pytest.raises(ShapeError, match="position 8 is not below max_position"):
         write(positions=np.array([8], **ids), seq_lens=np.array([9], **ids))
     with pytest.raises(ShapeError, match="layer 7 has no place"):
