@@ -12,7 +12,6 @@ namespace octavo::checks {
 namespace {
 
 constexpr int64_t kHeads = 4, kKvHeads = 2, kHeadDim = 16, kVocab = 1090, kLayer = 1;
-constexpr int64_t kMaxPosition = kMaxBlocks * kBlockSize;
 constexpr float kEps = 1e-5f;
 
 class small_model {
@@ -23,13 +22,9 @@ class small_model {
           out_(pack(kWidth, kHeads * kHeadDim, 2)),
           head_(pack(kVocab, kWidth, 3)),
           norm_{draw(kWidth, 4)},
-          rope_{{}, {}, kMaxPosition, kHeadDim / 2},
+          rope_(make_rope(kHeadDim)),
           cache_(type, kNumSequences * kMaxBlocks, kBlockSize, kKvHeads, kHeadDim, {{0, kLayer}}) {
         qkv_.bias = draw(qkv_.n, 5);
-        for (int64_t i = 0; i < kMaxPosition * kHeadDim / 2; ++i) {
-            rope_.cos.push_back(static_cast<float>(i % 5) * 0.25f - 0.5f);
-            rope_.sin.push_back(static_cast<float>(i % 7) * 0.25f - 0.75f);
-        }
     }
 
     backend& ops() { return ops_; }
@@ -61,7 +56,7 @@ class small_model {
     backend ops_;
     packed_matrix qkv_, out_, head_;
     const packed_vector norm_;
-    rope_table rope_;
+    const rope_table rope_;
     kv_cache cache_;
 };
 

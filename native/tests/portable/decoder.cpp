@@ -11,19 +11,14 @@ namespace {
 
 constexpr int64_t kInner = 40, kHeads = 4, kKvHeads = 2, kHeadDim = 16,
                   kNumLayers = 3;  // 40: the last turn is not full
-constexpr int64_t kMaxPosition = kMaxBlocks * kBlockSize;
 constexpr float kEps = 1e-5f;
 
 class small_decoder {
   public:
     small_decoder(dtype type, const char* isa, int num_threads)
         : ops_(type, isa, num_threads),
-          rope_{{}, {}, kMaxPosition, kHeadDim / 2},
+          rope_(make_rope(kHeadDim)),
           cache_(type, kNumSequences * kMaxBlocks, kBlockSize, kKvHeads, kHeadDim, {{0, 1, 2}}) {
-        for (int64_t i = 0; i < kMaxPosition * kHeadDim / 2; ++i) {
-            rope_.cos.push_back(static_cast<float>(i % 5) * 0.25f - 0.5f);
-            rope_.sin.push_back(static_cast<float>(i % 7) * 0.25f - 0.75f);
-        }
         for (int64_t i = 0; i < kNumLayers; ++i) add_layer(i);
     }
 
@@ -100,7 +95,7 @@ class small_decoder {
 
     backend ops_;
     const packed_vector norm_{draw(kWidth, 4)};
-    rope_table rope_;
+    const rope_table rope_;
     kv_cache cache_;
     std::deque<packed_matrix> matrices_, gates_and_ups_;
     std::vector<decoder_layer> layers_;

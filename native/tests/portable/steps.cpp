@@ -30,4 +30,13 @@ step_batch step::batch() const {
             0};
 }
 
+rope_table make_rope(int64_t head_dim) {
+    rope_table out{{}, {}, kMaxBlocks * kBlockSize, head_dim / 2};
+    for (int64_t i = 0; i < out.max_position * out.half; ++i) {
+        out.cos.push_back(static_cast<float>(i % 5) * 0.25f - 0.5f);
+        out.sin.push_back(static_cast<float>(i % 7) * 0.25f - 0.75f);
+    }
+    return out;
+}
+
 }  // namespace octavo::checks

@@ -22,4 +22,7 @@ struct step {
     std::vector<int32_t> positions, slots, query_start{0}, seq_lens, table, rows;
 };
 
+// For every position of a sequence: no angles, but numbers that are exact on every machine.
+rope_table make_rope(int64_t head_dim);
+
 }  // namespace octavo::checks
