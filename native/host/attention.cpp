@@ -50,6 +50,7 @@ void add_tiles(const step_batch& batch, const step_batch::group& group, const at
 plan cut_into_tiles(const step_batch& batch, const step_batch::group& group, const attention_options& options,
                     int64_t first, int64_t last) {
     plan out;
+    if (first == last) return out;
     const int32_t* const starts = batch.query_start;
     int64_t s = std::upper_bound(starts, starts + batch.num_seqs, first) - starts - 1;
     for (; s < batch.num_seqs && starts[s] < last; ++s) {
@@ -97,14 +98,11 @@ tensor backend::paged_attention(const tensor& q, const step_batch& batch, const 
                                 const attention_options& options) {
     shape_check check("paged_attention");
     check.bind("T", batch.num_tokens, "batch");
-    check.bind("H", options.num_heads, "params");
     check.bind("K", cache.layout.num_kv_heads, "the cache");
-    check.bind("K", options.num_kv_heads, "params");
     check.bind("D", cache.layout.head_dim, "the cache");
-    check.bind("D", options.head_dim, "params");
+    check.bind_heads(options.num_heads, options.num_kv_heads, options.head_dim, "params");
     check.check(q, "q", type_, {"T", "H", "D"});
     check.require(cache.type == type_, "the cache is of another dtype");
-    check.require(options.num_heads % options.num_kv_heads == 0, "H must be a multiple of K");
     tensor out(*arena_, type_, {batch.num_tokens, options.num_heads * options.head_dim});
     const kv_cache::place place = cache.place_of(check, layer);
     const attention_params p = attention_params_of(q.data(), out.data(), cache, place, options);

@@ -235,6 +235,7 @@ std::pair<tensor, tensor> backend::decode(const tensor& residual, const step_bat
                       "row " + std::to_string(rows[i]) + " is not below T = " + std::to_string(residual.size(0)));
         check.require(i == 0 || rows[i - 1] < rows[i], "rows must ascend");
     }
+    if (num_rows == residual.size(0)) rows = nullptr;  // since they ascend, these are all
     const int64_t threads = pool_.num_threads(), count = residual.size(0);
     if (takes_rows(count) && count > 0) {
         const std::vector<double> costs = costs_of_rows(batch, cache.type, decoder.layers, decoder.operations_per_row);

@@ -101,9 +101,8 @@ rotary_params backend::prepare_rotary(shape_check& check, const step_batch& batc
     const attention_options& options = block.options;
     check.bind("T", batch.num_tokens, "batch");
     check.bind("K", cache.layout.num_kv_heads, "the cache");
-    check.bind("K", options.num_kv_heads, "params");
     check.bind("D", cache.layout.head_dim, "the cache");
-    check.bind("D", options.head_dim, "params");
+    check.bind_heads(options.num_heads, options.num_kv_heads, options.head_dim, "params");
     check.bind("D", 2 * block.rope->half, "the rope table");
     check.bind("(H + 2K) * D", (options.num_heads + 2 * options.num_kv_heads) * options.head_dim, "params");
     for (const packed_vector* norm : {block.q_norm, block.k_norm}) {

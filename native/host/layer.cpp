@@ -2,6 +2,7 @@
 // each is shared out by columns. With many rows threads take rows through the layers instead (decoder.cpp).
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "octavo/backend.h"
 #include "run_rows.h"
@@ -16,11 +17,8 @@ int64_t length(const packed_vector& values) {
 
 void check_attention(shape_check& check, const attention_block& block) {
     const attention_options& options = block.options;
-    check.bind("H", options.num_heads, "params");
-    check.bind("K", options.num_kv_heads, "params");
-    check.bind("D", options.head_dim, "params");
-    check.require(options.num_kv_heads > 0 && options.num_heads % options.num_kv_heads == 0,
-                  "H must be a multiple of K");
+    check.bind_heads(options.num_heads, options.num_kv_heads, options.head_dim, "params");
+    check.require(block.qkv->gate_width == 0, "qkv is gated");
     check.bind("E", length(*block.norm), "norm");
     check.bind("E", block.qkv->k, "qkv");
     check.bind("(H + 2K) * D", (options.num_heads + 2 * options.num_kv_heads) * options.head_dim, "params");
@@ -40,6 +38,7 @@ void check_feed_forward(shape_check& check, const feed_forward_block& block) {
                   "F is " + std::to_string(block.gate_up->gate_width) + " in gate_up and " +
                       std::to_string(block.down->k) + " in down");
     check.bind("E", block.down->n, "down");
+    check.require(block.out->gate_width == 0 && block.down->gate_width == 0, "out or down is gated");
     for (const packed_vector* norm : {block.attention_post_norm, block.post_norm}) {
         if (norm) check.bind("E", length(*norm), "post-norms");
     }
@@ -51,7 +50,10 @@ decoder_layers::decoder_layers(std::vector<decoder_layer> in_order)
     : layers(std::move(in_order)), widest(0), widest_gated(0), operations_per_row(0) {
     shape_check check("decoder_layers");
     check.require(!layers.empty(), "there are no layers");
+    std::set<int64_t> seen;
     for (const auto& [attention, feed_forward] : layers) {
+        // One chunk of rows may write a layer's keys and values while another still reads those of the layer before.
+        check.require(seen.insert(attention.layer).second, "layer " + std::to_string(attention.layer) + " comes twice");
         check_attention(check, attention);
         check.bind("H * D", attention.options.num_heads * attention.options.head_dim, "params");
         check_feed_forward(check, feed_forward);

@@ -21,6 +21,7 @@ from octavo.kernels.ops import (
     DecoderLayer,
     FeedForwardBlock,
     ForwardBatch,
+    GroupBatch,
     KvCache,
     LinearSegment,
 )
@@ -233,6 +234,8 @@ def test_layers_that_do_not_fit_are_refused_by_name() -> None:
     stray = replace(case.layers[0], attention=replace(case.layers[0].attention, layer=7))
     with pytest.raises(ShapeError, match="layer 7"):
         case.ops.decode(residual, (stray,), batch, cache)
+    with pytest.raises(ShapeError, match="layer 0 comes twice"):
+        case.ops.decode(residual, (case.layers[0], case.layers[0]), batch, cache)
     narrow = replace(case.layers[0].feed_forward, norm=vector(case.ops, HIDDEN - 2, 0))
     with pytest.raises(ShapeError, match="E"):
         case.ops.decode(residual, (replace(case.layers[0], feed_forward=narrow),), batch, cache)
@@ -245,3 +248,58 @@ def test_layers_are_tuples_which_hold_what_they_are_made_of() -> None:
     for layers in ([], [(None, None)], ([None, None],), ((None, None),)):
         with pytest.raises((TypeError, RuntimeError), match=r"incompatible|bad[_.]cast"):
             _native.DecoderLayers(layers)
+
+
+@pytest.mark.parametrize("rows", [[0, 0, 1, 2], [3, 2, 1, 0], [0, 1, 2, 4]])
+def test_as_many_rows_as_tokens_are_checked_too(rows: list[int]) -> None:
+    case = make_case("float32")
+    batch = make_batch(case, [(0, 4)])
+    residual = case.ops.tensor(draw(4, HIDDEN), "float32")
+    wanted = replace(batch, logit_rows=np.array(rows, np.int32))
+    with pytest.raises(ShapeError, match=r"ascend|row 4"):
+        case.ops.decode(residual, case.layers, wanted, case.ops.allocate_kv(case.spec))
+
+
+@pytest.mark.parametrize("sizes", [{"num_heads": 2**60 + HEADS}, {"num_heads": 0}, {"head_dim": -HEAD_DIM}])
+def test_heads_whose_products_overflow_are_refused(sizes: dict[str, int]) -> None:
+    case = make_case("float32")
+    batch = make_batch(case, [(0, 4)])
+    cache = case.ops.allocate_kv(case.spec)
+    layer = case.layers[0]
+    params = replace(layer.attention.params, **sizes)
+    residual = case.ops.tensor(draw(4, HIDDEN), "float32")
+    with pytest.raises(ShapeError, match="H, K and D"):
+        case.ops.decode(residual, (replace(layer, attention=replace(layer.attention, params=params)),), batch, cache)
+    qkv = case.ops.tensor(draw(4, (HEADS + 2 * KV_HEADS) * HEAD_DIM), "float32")
+    with pytest.raises(ShapeError, match=r"H, K and D|\bD is"):
+        case.ops.rotary_write(qkv, batch, cache, 0, ROPE, params)
+    with pytest.raises(ShapeError, match=r"H, K and D|\bD is"):
+        case.ops.paged_attention(case.ops.tensor(draw(4, HEADS, HEAD_DIM)), batch, cache, 0, params)
+
+
+def test_a_gated_pair_is_refused_where_none_belongs() -> None:
+    case = make_case("float32")
+    batch = make_batch(case, [(0, 4)])
+    half = (HEADS + 2 * KV_HEADS) * HEAD_DIM // 2
+    pair = case.ops.pack_gated(segment(half, HIDDEN, 0, False), segment(half, HIDDEN, 1, False))
+    stray = replace(case.layers[0], attention=replace(case.layers[0].attention, qkv=pair))
+    with pytest.raises(ShapeError, match="qkv is gated"):
+        case.ops.decode(case.ops.tensor(draw(4, HIDDEN), "float32"), (stray,), batch, case.ops.allocate_kv(case.spec))
+
+
+@pytest.mark.parametrize("num_seqs", [0, 2])
+def test_a_step_without_tokens_gives_none(num_seqs: int) -> None:
+    case = make_case("float32")
+    empty = np.zeros(0, np.int32)
+    groups = tuple(GroupBatch(slots=empty, block_table=np.ones((num_seqs, 1), np.int32)) for _ in case.spec.groups)
+    batch = ForwardBatch(
+        tokens=empty,
+        positions=empty,
+        query_start=np.zeros(num_seqs + 1, np.int32),
+        seq_lens=np.full(num_seqs, 5, np.int32),
+        groups=groups,
+        logit_rows=empty,
+    )
+    residual = case.ops.tensor(draw(0, HIDDEN), "float32")
+    behind, attended = case.ops.decode(residual, case.layers, batch, case.ops.allocate_kv(case.spec))
+    assert (behind.shape, attended.shape) == ((0, HIDDEN), (0, HEADS * HEAD_DIM))

@@ -27,6 +27,8 @@ class shape_check {
     void require(bool holds, const std::string& problem) const {
         if (!holds) fail(problem);
     }
+    // H, K and D of an attention, as `where` gives them.
+    void bind_heads(int64_t num_heads, int64_t num_kv_heads, int64_t head_dim, const char* where);
     [[noreturn]] void fail(const std::string& problem) const;
 
   private:

@@ -145,13 +145,8 @@ class CpuOps:
     def decode(
         self, residual: _native.Tensor, layers: tuple[DecoderLayer, ...], batch: ForwardBatch, cache: CpuKvCache
     ) -> tuple[_native.Tensor, _native.Tensor]:
-        is_whole = len(batch.logit_rows) == len(batch.tokens)
         return self._ops.decode(
-            residual,
-            self._native_batch(batch, cache),
-            cache.native,
-            self._native_layers(layers),
-            None if is_whole else batch.logit_rows,
+            residual, self._native_batch(batch, cache), cache.native, self._native_layers(layers), batch.logit_rows
         )
 
     def logits(
