@@ -22,6 +22,15 @@ An option is given as a flag (`--max-model-len 8k`; `-` and `_` are the same), a
 (`OCTAVO_MAX_MODEL_LEN=8k`). Flags and keywords win over the environment, the environment over the file, the file over
 the defaults.
 
+A file for `--config` looks like this, and `octavo serve --config octavo.yaml` reads it:
+
+```yaml
+model: smollm2-135m-instruct
+max_model_len: 4K
+max_num_seqs: 16
+kv_cache_memory_bytes: 2G
+```
+
 Counts may be written `8192`, `8k` (8,000) or `8K` (8,192), sizes `4G`, `512M` or in bytes. A switch `--x` has `--no-x`.
 `auto` is replaced once, when the model and the machine are known; `--print-config` prints the outcome as a file that
 `--config` reads back. `--help=all`, `--help=GROUP` and `--help=max-model-len` show this page's contents in a terminal.
@@ -43,7 +52,8 @@ def render() -> str:
     parts += [f"| `{o.flag}` | {o.declaration.differs} |" for o in options if o.declaration.differs]
     parts += ["", "## Options of vLLM that are refused here\n"]
     parts += [
-        "Values that ask for nothing (`None`, vLLM's default) are accepted.\n",
+        "Values that ask for nothing (`None`, vLLM's default) are accepted. "
+        "A flag that is neither here nor above is refused too, as one that is not known.\n",
         "| flag | what to do |",
         "|---|---|",
     ]
@@ -65,7 +75,7 @@ def _row(option: Option) -> str:
 def _plain(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    return str(value)
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def main() -> int:

@@ -230,7 +230,8 @@ def test_the_key_has_two_headers(guarded):
 
 
 def test_routes_that_are_not_there_speak_the_same_language(taught):
-    assert taught.post(ROUTE + "/batches", {}).json["error"] == {"type": "not_found_error", "message": "Not Found"}
+    error = taught.post(ROUTE + "/batches", {}).json["error"]
+    assert error == {"type": "not_found_error", "message": "Not Found: /docs lists the paths there are."}
     assert taught.get(ROUTE).status == 405
 
 

@@ -102,7 +102,7 @@ def _add_throughput_flags(parser: argparse.ArgumentParser) -> None:
 
 def _add_workload_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--num-rounds", type=int, default=3, metavar="N", help="runs of each workload (default: 3)")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="run these workloads only")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="run these workloads only: single_128_128, ...")
     parser.add_argument("--output-json", metavar="FILE", help="write the results as JSON")
     add_engine_flags(parser)
 

@@ -15,7 +15,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 
 from octavo import __version__
@@ -23,7 +23,7 @@ from octavo.base.errors import ConfigError, ConfigProblem, OctavoError
 from octavo.cli.engine_flags import config_from_args
 from octavo.cli.parser import CommandParser, HelpShown, UsageError, normalize_argv, unknown_problems
 from octavo.config.load import suggest
-from octavo.config.schema import EngineConfig
+from octavo.config.schema import EngineConfig, all_options
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -116,7 +116,7 @@ def _start_logging(config: EngineConfig) -> None:
 
 def parse(name: str, module: ModuleType, argv: Sequence[str]) -> argparse.Namespace:
     """A command's arguments. Raises UsageError, or ConfigError with everything that is wrong."""
-    parser = CommandParser(prog=f"octavo {name}", description=COMMANDS[name].summary.capitalize() + ".")
+    parser = CommandParser(prog=f"octavo {name}", description=_sentence(COMMANDS[name].summary))
     module.add_arguments(parser)
     words = normalize_argv(argv)
     args, unknown = parser.parse_known_args(words)
@@ -129,6 +129,10 @@ def parse(name: str, module: ModuleType, argv: Sequence[str]) -> argparse.Namesp
                 problems += error.problems
         raise ConfigError(problems)
     return args
+
+
+def _sentence(summary: str) -> str:
+    return summary[0].upper() + summary[1:] + "."
 
 
 def overview() -> str:
@@ -147,8 +151,15 @@ def print_error(error: OctavoError) -> None:
             sys.stdout.flush()
         except OSError:
             _drop_output()
+    text = "\n".join(map(_as_flag, error.problems)) if isinstance(error, ConfigError) else str(error)
     with contextlib.suppress(OSError):  # a closed stderr: nobody is there to be told
-        print("\n".join(f"octavo: {line}" for line in str(error).splitlines() if line.strip()), file=sys.stderr)
+        print("\n".join(f"octavo: {line}" for line in text.splitlines() if line.strip()), file=sys.stderr)
+
+
+def _as_flag(problem: ConfigProblem) -> str:
+    """A problem whose option is named as in `LLM(...)`, by the flag that a command line has."""
+    option = all_options().get(problem.option)
+    return str(problem if option is None else replace(problem, option=option.flag))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from octavo.config.load import suggest
 from octavo.config.option import Option
 from octavo.config.schema import GROUP_TITLES, all_options, group_types
 from octavo.config.values import describe_values
-from octavo.config.vllm_names import NOT_HERE, is_without_effect
+from octavo.config.vllm_names import NOT_HERE, is_switch, is_without_effect
 
 
 class UsageError(OctavoError):
@@ -171,14 +171,20 @@ def unknown_problems(
     known = list(_all_flags(parser))
     has_engine = "--max-model-len" in known
     problems = []
+    asked: str | bool | None
     for index, word in enumerate(unknown):
         if _is_flag(word):
             flag, equals, value = word.partition("=")
             behind = argv[argv.index(word) + 1 :] if word in argv else []
-            shown = value if equals else next((word for word in behind[:1] if not _is_flag(word)), None)
+            shown: str | None = value if equals else next((word for word in behind[:1] if not _is_flag(word)), None)
             name = flag.lstrip("-").replace("-", "_")
-            if name in NOT_HERE and has_engine:
-                if not is_without_effect(name, shown):
+            if has_engine and is_switch(name.removeprefix("no_")):
+                shown, asked = None, not name.startswith("no_")
+                name = name.removeprefix("no_")
+            else:
+                asked = shown
+            if has_engine and name in NOT_HERE:
+                if not is_without_effect(name, asked):
                     problems.append(ConfigProblem(flag, shown, NOT_HERE[name][1]))
             else:
                 problems.append(ConfigProblem(flag, shown, suggest(flag, known)))
@@ -190,7 +196,7 @@ def unknown_problems(
 def _is_valued_elsewhere(flag: str) -> bool:
     """True for a flag of vLLM that we do not have and that takes a value."""
     name = flag.lstrip("-").replace("-", "_")
-    return name in NOT_HERE and not any(isinstance(value, bool) for value in NOT_HERE[name][0])
+    return name in NOT_HERE and not is_switch(name)
 
 
 def _is_flag(word: str) -> bool:

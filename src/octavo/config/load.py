@@ -115,12 +115,12 @@ def _read_file(path: Path) -> Mapping[str, object]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError([ConfigProblem("config", str(path), f"cannot be read: {error.strerror}")]) from None
+        raise ConfigError([ConfigProblem("--config", str(path), f"cannot be read: {error.strerror}")]) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         where = " ".join(str(error).split())
-        raise ConfigError([ConfigProblem("config", str(path), f"is not YAML: {where}")]) from None
+        raise ConfigError([ConfigProblem("--config", str(path), f"is not YAML: {where}")]) from None
     if content is None:
         return {}
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-        raise ConfigError([ConfigProblem("config", str(path), "must hold lines such as max_model_len: 8192")])
+        raise ConfigError([ConfigProblem("--config", str(path), "must hold lines such as max_model_len: 8192")])
     return content

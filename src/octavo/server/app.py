@@ -174,13 +174,13 @@ class App:
         elif path == "/docs" and has_docs:
             await exchange.reply(render_docs(self._root), content_type="text/html; charset=utf-8")
         else:
-            raise ApiError(404, "not_found", "Not Found")
+            raise ApiError(404, "not_found", "Not Found: /docs lists the paths there are." if has_docs else "Not Found")
 
     def _check_method(self, method: str, allowed: Collection[str]) -> None:
         if method not in allowed:
-            raise ApiError(
-                405, "method_not_allowed", "Method Not Allowed", headers={"allow": ", ".join(sorted(allowed))}
-            )
+            methods = ", ".join(sorted(allowed))
+            message = f"Method Not Allowed: this path takes {methods}."
+            raise ApiError(405, "method_not_allowed", message, headers={"allow": methods})
 
     def _ready_service(self) -> Service:
         if self._is_draining and self.service is None:

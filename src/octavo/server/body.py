@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 _STRUCTURE = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}:]', re.DOTALL)
 """A string (skipped) or a sign of structure. Possessive: no input makes it look back."""
-_FIELD = re.compile(r"`\$\.([A-Za-z_]\w*)")
+_FIELD = re.compile(r"`\$\.([A-Za-z_]\w*)|^Object missing required field `(\w+)`$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ def check_headers(content_type: str | None, content_encoding: str | None) -> Non
     if media_type != "application/json" and not (
         media_type.startswith("application/") and media_type.endswith("+json")
     ):
-        raise ApiError(415, "unsupported_media_type", "Unsupported Media Type: only application/json is accepted.")
+        raise ApiError(415, "unsupported_media_type", "Send the header Content-Type: application/json.")
 
 
 def check_structure(body: bytes, limits: BodyLimits) -> None:
@@ -92,7 +92,7 @@ def decode(body: bytes, kind: type[T], limits: BodyLimits) -> T:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
         field = _FIELD.search(str(error))
-        raise ApiError(400, "invalid_value", f"{error}.", param=field[1] if field else None) from None
+        raise ApiError(400, "invalid_value", f"{error}.", param=(field[1] or field[2]) if field else None) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise ApiError(400, "invalid_json", f"The body is not valid JSON: {error}.") from None
 

@@ -76,12 +76,7 @@ class OutputFormats:
         if not use.callable:
             return OutputPlan(tool=None, reasoning=reasoning, tools=(), parallel=True, constraint=own)
         if use.choice == "auto" and (self.tool is None or not self.takes_auto):
-            raise ApiError(
-                400,
-                "unsupported_feature",
-                '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
-                param="tool_choice",
-            )
+            raise ApiError(400, "unsupported_feature", self._why_not_auto(), param="tool_choice")
         tool = tool_format(self.tool or FORCED_FORMAT)
         maker = ConstraintMaker(tool, self.tool_template, use)
         with named("tools"):
@@ -96,6 +91,13 @@ class OutputFormats:
         return OutputPlan(
             tool=tool, reasoning=reasoning, tools=maker.specs, parallel=use.parallel, constraint=constraint
         )
+
+    def _why_not_auto(self) -> str:
+        if self.takes_auto:
+            reason = "this model's chat template has no form for calls (--tool-call-parser NAME names one)"
+        else:
+            reason = "the server was started with --no-enable-auto-tool-choice"
+        return f'tool_choice "auto": {reason}; use "required" or the name of a tool, which every model can'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,6 +65,11 @@ def test_unknown_flags_and_bad_values_are_all_told_with_exit_2(command, capsys):
     assert command.args is None
 
 
+def test_options_that_do_not_go_together_are_named_by_their_flags(command, capsys):
+    assert main(["try", "hi", "-tp", "2"]) == 2
+    assert capsys.readouterr().err.startswith("octavo: --tensor-parallel-size=2: ")
+
+
 @pytest.mark.parametrize("argv", [["try", "--max-tokens", "many"], ["try", "--max-tokens"], ["try", "--help=xyzzy"]])
 def test_a_command_line_that_cannot_be_read_ends_with_exit_2(command, capsys, argv):
     assert main(argv) == 2

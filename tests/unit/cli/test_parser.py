@@ -102,6 +102,16 @@ def test_flags_of_vllm_that_ask_nothing_are_no_problem(parser):
     assert problems(parser, "--kv-cache-dtype=auto", "--zyx") == ["--zyx: is not an option; see --help=all"]
 
 
+@pytest.mark.parametrize("flag", ["--no-enable-lora", "--disable-log-requests", "--device=cpu", "--task=generate"])
+def test_flags_of_vllm_that_change_nothing_here_are_no_problem(parser, flag):
+    assert problems(parser, flag) == []
+
+
+@pytest.mark.parametrize("argv", [["--enable-lora"], ["--enable-lora", "model"], ["--enable-sleep-mode"]])
+def test_switches_of_vllm_that_are_not_here_are_refused(parser, argv):
+    assert f"{argv[0]}: not in this release; leave it out" in problems(parser, *argv)
+
+
 def test_one_word_too_many_is_named():
     parser = CommandParser(prog="octavo models")
     assert problems(parser, "all") == ["argument='all': is one too many; see octavo models --help"]

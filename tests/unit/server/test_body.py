@@ -118,6 +118,15 @@ def test_the_field_at_fault_is_named(body, param):
     assert (refused.value.status, refused.value.code, refused.value.param) == (400, "invalid_value", param)
 
 
+def test_a_field_that_is_missing_is_named():
+    class Needy(msgspec.Struct):
+        prompt: str
+
+    with pytest.raises(ApiError) as refused:
+        decode(b"{}", Needy, BodyLimits())
+    assert refused.value.param == "prompt"
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b'{"number":NaN}', b'{"number":1e400}', b'{"items":["\xff"]}', b"\xff"])
 def test_what_is_not_json_is_refused(body):
     with pytest.raises(ApiError) as refused:

@@ -62,13 +62,20 @@ def test_a_choice_that_the_template_does_not_bear_out_is_a_warning(caplog):
     assert [record.levelno for record in caplog.records] == [logging.WARNING] * 2
 
 
-@pytest.mark.parametrize("options", [{"template": "plain"}, {"enable_auto_tool_choice": False}])
-def test_calls_of_the_models_own_choice_need_a_parser_and_leave(options):
+@pytest.mark.parametrize(
+    ("options", "flag"),
+    [
+        ({"template": "plain"}, "--tool-call-parser"),
+        ({"enable_auto_tool_choice": False}, "--no-enable-auto-tool-choice"),
+    ],
+)
+def test_calls_of_the_models_own_choice_need_a_parser_and_leave(options, flag):
     with pytest.raises(ApiError) as refused:
         formats(**options).plan(use("auto"), None)
     assert refused.value.param == "tool_choice"
     assert '"auto"' in refused.value.message
-    assert "--enable-auto-tool-choice and --tool-call-parser" in refused.value.message
+    assert flag in refused.value.message
+    assert 'use "required"' in refused.value.message
 
 
 @pytest.mark.parametrize("choice", ["required", "named"])
