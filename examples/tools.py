@@ -1,5 +1,6 @@
 """A model that calls a function and uses its result: offline, and from a server through OpenAI's client.
 
+octavo pull qwen2.5-coder-0.5b-instruct              # once
 python examples/tools.py                             # offline
 python examples/tools.py http://127.0.0.1:8000/v1    # from `octavo serve qwen2.5-coder-0.5b-instruct`; needs openai
 """
