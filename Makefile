@@ -25,6 +25,7 @@ $(VENV)/.build-requires: $(BIN)/python pyproject.toml
 
 $(VENV)/.installed: $(VENV)/.build-requires $(NATIVE_SOURCES)
 	@$(PYTHON) tools/check_toolchain.py
+	@echo "building the native kernels and installing octavo: a minute or two"
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
 	@touch $@
 
