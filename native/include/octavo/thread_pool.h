@@ -5,7 +5,8 @@
 // waiting thread spins; then it sleeps in the kernel and costs nothing.
 //
 // Threads inherit the affinity of the process; how many there are is the caller's choice. An exception of a unit
-// reaches the caller after the other units have stopped. A forked child starts threads of its own at its first run().
+// reaches the caller after the other units have stopped. A forked child starts threads of its own at its first run(),
+// unless another thread was inside a call at the fork: such a child inherits its turn and would wait for ever.
 #pragma once
 
 #include <atomic>
