@@ -33,8 +33,9 @@ OPTIONS = {
     "PYTHONMALLOC": "malloc",  # so that the interpreter's objects are watched too
     "OPENBLAS_NUM_THREADS": "1",
 }
+TIMED = "tests/unit/loading/test_real_model.py::test_it_opens_with_its_tokenizer_in_half_a_second"
 DEFAULT_TESTS = {
-    "address": ["tests/kernels", "tests/unit/loading"],
+    "address": ["tests/kernels", "tests/unit/loading", "--deselect", TIMED],
     "thread": ["tests/kernels"],
 }
 # Sanitized code is many times slower than what tests set their limits for; a report must not end in a captured stream.
