@@ -224,7 +224,7 @@ def test_each_served_name_is_answered_under_itself(server, fields):
 def test_another_model_does_not_exist(server):
     answer = server.completion(model="gpt-9")
     assert (answer.status, answer.error["code"], answer.error["param"]) == (404, "model_not_found", "model")
-    assert answer.error["message"] == "The model `gpt-9` does not exist. Served here: tiny, other."
+    assert answer.error["message"] == "The model `gpt-9` does not exist; GET /v1/models lists what is served."
 
 
 def test_the_request_id_is_the_clients(server):

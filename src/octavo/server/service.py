@@ -87,7 +87,7 @@ class Service:
         """The name to answer with. Raises ApiError 404 for a model that is not served."""
         if name is not None and name not in self.model_names:
             shown = name if len(name) <= 100 else name[:100] + "..."
-            message = f"The model `{shown}` does not exist. Served here: {', '.join(self.model_names)}."
+            message = f"The model `{shown}` does not exist; GET /v1/models lists what is served."
             raise ApiError(404, "model_not_found", message, param="model")
         return name or self.model_names[0]
 
