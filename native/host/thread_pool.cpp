@@ -36,6 +36,7 @@ thread_pool::thread_pool(int num_threads) : num_threads_(num_threads) {
     if (num_threads < 1) throw std::invalid_argument("num_threads must be >= 1");
     watch_forks();
     birth_ = num_forks.load();
+    turn_.store(new turn{birth_, {}});
     start_workers();
 }
 
@@ -48,6 +49,18 @@ thread_pool::~thread_pool() {
     signal_.fetch_add(1);
     futex_wake(signal_, INT_MAX);
     for (std::thread& worker : workers_) worker.join();
+    delete turn_.load();
+}
+
+thread_pool::turn& thread_pool::present_turn() {
+    turn* known = turn_.load();
+    while (known->birth != num_forks.load()) {
+        auto* const own = new turn{num_forks.load(), {}};
+        // What the parent's thread may hold is not destroyed, only forgotten.
+        if (turn_.compare_exchange_strong(known, own)) return *own;
+        delete own;
+    }
+    return *known;
 }
 
 void thread_pool::start_workers() {
@@ -122,10 +135,11 @@ void thread_pool::run_erased(int64_t num_units, unit_function function, const vo
         for (int64_t unit = 0; unit < num_units; ++unit) function(context, unit, 0);
         return;
     }
-    const std::lock_guard<std::mutex> lock(turn_);
+    const std::lock_guard<std::mutex> lock(present_turn().mutex);
     if (birth_ != num_forks.load()) {
         abandon_workers();
         num_sleeping_.store(0);
+        tickets_.store(tickets_.load() >> 32 << 32);  // of a call that the parent was in
         birth_ = num_forks.load();
         start_workers();
     }

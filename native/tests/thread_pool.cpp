@@ -69,7 +69,7 @@ void a_pool_may_end_at_once() {
     }
 }
 
-void a_child_has_a_pool_of_its_own(thread_pool& pool) {
+void expect_that_a_child_computes(thread_pool& pool) {
     const pid_t child = fork();
     if (child == 0) {
         alarm(10);
@@ -80,6 +80,22 @@ void a_child_has_a_pool_of_its_own(thread_pool& pool) {
     int status = 1;
     waitpid(child, &status, 0);
     expect(status == 0, "a forked child has a pool of its own");
+}
+
+void a_child_has_a_pool_of_its_own(thread_pool& pool) {
+    expect_that_a_child_computes(pool);
+    std::atomic<bool> is_in_a_call{false}, may_end{false};
+    std::thread caller([&] {
+        pool.run(50, [&](int64_t, int) {
+            is_in_a_call.store(true);
+            while (!may_end.load()) std::this_thread::yield();
+        });
+    });
+    while (!is_in_a_call.load()) std::this_thread::yield();
+    expect_that_a_child_computes(pool);
+    may_end.store(true);
+    caller.join();
+    every_unit_runs_once(pool);
 }
 
 double cpu_seconds() {

@@ -6,7 +6,7 @@
 //
 // Threads inherit the affinity of the process; how many there are is the caller's choice. An exception of a unit
 // reaches the caller after the other units have stopped. A forked child starts threads of its own at its first run(),
-// unless another thread was inside a call at the fork: such a child inherits its turn and would wait for ever.
+// also if another thread was inside a call at the fork.
 #pragma once
 
 #include <atomic>
@@ -40,6 +40,13 @@ class thread_pool {
   private:
     using unit_function = void (*)(const void* context, int64_t unit, int thread);
 
+    // Whose turn it is. A fork copies a mutex that another thread holds, so a child has one of its own.
+    struct turn {
+        const int birth;
+        std::mutex mutex;
+    };
+
+    turn& present_turn();
     void run_erased(int64_t num_units, unit_function function, const void* context);
     void start_workers();
     void abandon_workers();
@@ -52,7 +59,7 @@ class thread_pool {
 
     const int num_threads_;
     int birth_ = 0;  // how many forks the process was the child of when the threads started
-    std::mutex turn_;
+    std::atomic<turn*> turn_{nullptr};
     std::vector<std::thread> workers_;
 
     // The present call. Plain fields are written before `tickets_` names the call and stay while a unit is unfinished.
